@@ -1,0 +1,165 @@
+"""The kernel ABI, as data: parameters, entry points with the predicates that admit them, grid, launch plan.
+
+Every global is passed as base pointer (8 bytes), then its extents and its strides in elements (i64 each, one per
+dimension); a scalar is passed in its own type at its natural alignment. The grid is an expression over the symbolic
+dims and scalar arguments, one text per axis of `tile_id`; its product is the number of workgroups (a flat 1-d launch).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from hkc.support.dtypes import dtype
+from hkc.support.extents import evaluate
+
+
+@dataclass(frozen=True)
+class GlobalParam:
+    """`name: global[dtype, dims…]`. A dim is an int or an expression text over symbolic dims ("M")."""
+
+    name: str
+    dtype: str
+    dims: tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class ScalarParam:
+    """`name: dtype`, passed by value."""
+
+    name: str
+    dtype: str
+
+
+Param = GlobalParam | ScalarParam
+
+
+@dataclass(frozen=True)
+class View:
+    """What a launch passes for one global: base address, extents, strides in elements, element size in bytes."""
+
+    address: int
+    extents: tuple[int, ...]
+    strides: tuple[int, ...]
+    itemsize: int
+
+    @property
+    def span(self) -> int:
+        """Bytes from the base to the end of the furthest element (0 for an empty view)."""
+        if 0 in self.extents:
+            return 0
+        last = sum((e - 1) * s for e, s in zip(self.extents, self.strides, strict=True) if s > 0)
+        return (last + 1) * self.itemsize
+
+
+@dataclass(frozen=True)
+class Aligned:
+    """The base address of `param` is a multiple of `bytes`."""
+
+    param: str
+    bytes: int
+
+    def holds(self, view: View) -> bool:
+        return view.address % self.bytes == 0
+
+
+@dataclass(frozen=True)
+class UnitStride:
+    """Neighbours along `dim` of `param` are neighbours in memory (always so where the extent is at most 1)."""
+
+    param: str
+    dim: int
+
+    def holds(self, view: View) -> bool:
+        return view.extents[self.dim] <= 1 or view.strides[self.dim] == 1
+
+
+@dataclass(frozen=True)
+class StrideMultiple:
+    """The stride of `param` along `dim`, in bytes, is a multiple of `bytes` and not negative."""
+
+    param: str
+    dim: int
+    bytes: int
+
+    def holds(self, view: View) -> bool:
+        stride = view.strides[self.dim]
+        return view.extents[self.dim] <= 1 or (stride >= 0 and stride * view.itemsize % self.bytes == 0)
+
+
+@dataclass(frozen=True)
+class SpanBelow:
+    """All bytes of `param` lie less than `limit` bytes after its base, and none before it."""
+
+    param: str
+    limit: int
+
+    def holds(self, view: View) -> bool:
+        return view.span < self.limit and all(s >= 0 or e <= 1 for e, s in zip(view.extents, view.strides, strict=True))
+
+
+Condition = Aligned | UnitStride | StrideMultiple | SpanBelow
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry point of a kernel: the symbol in the code object and the conditions that admit a launch to it."""
+
+    symbol: str
+    conditions: tuple[Condition, ...]
+
+    def admits(self, views: Mapping[str, View]) -> bool:
+        return all(c.holds(views[c.param]) for c in self.conditions)
+
+
+@dataclass(frozen=True)
+class KernelInfo:
+    """Everything a launch needs to know of a kernel besides its code.
+
+    `waves` is the number of waves of a workgroup; `entries` are tried in order and the last one has no conditions.
+    `constants` are the compile-time values the kernel was specialised on, as text.
+    """
+
+    name: str
+    arch: str
+    params: tuple[Param, ...]
+    grid: tuple[str, ...]
+    waves: int
+    entries: tuple[Entry, ...]
+    constants: tuple[tuple[str, str], ...] = ()
+
+    def entry(self, views: Mapping[str, View]) -> Entry:
+        """The first entry point that admits these views."""
+        return next(e for e in self.entries if e.admits(views))
+
+    def workgroups(self, names: Mapping[str, int]) -> int:
+        """How many workgroups a launch has, from the values of the symbolic dims and integer scalars."""
+        total = 1
+        for axis in self.grid:
+            total *= max(0, evaluate(axis, names))
+        return total
+
+
+@dataclass(frozen=True)
+class LaunchPlan:
+    """A compiled kernel: one or more launches in order, and the bytes of workspace between them (an expression)."""
+
+    launches: tuple[KernelInfo, ...]
+    workspace: str = "0"
+
+
+def pack(params: Sequence[Param], views: Mapping[str, View], scalars: Mapping[str, int | float]) -> bytes:
+    """The kernel-argument segment for these arguments."""
+    import numpy as np
+
+    out = bytearray()
+    for p in params:
+        if isinstance(p, GlobalParam):
+            out += bytes(-len(out) % 8)
+            v = views[p.name]
+            out += np.array([v.address], np.uint64).tobytes() + np.array([*v.extents, *v.strides], np.int64).tobytes()
+        else:
+            d = dtype(p.dtype)
+            out += bytes(-len(out) % d.bytes)
+            out += np.array([scalars[p.name]], np.float64 if d.is_float else np.int64).astype(d.numpy).tobytes()
+    return bytes(out)
