@@ -1,0 +1,161 @@
+"""How an op is defined: one decorated class holds its fields, type rule, NumPy meaning, lowering, docs and examples.
+
+    @tile_op("transpose")
+    class Transpose:
+        \"\"\"Reorder the dims of a tile.\"\"\"
+
+        x = operand(TILE)
+        permutation = attribute(INTS)
+        d = result(TILE)
+
+        @staticmethod
+        def infer(x, *, permutation): ...           # operand types -> result type, or raise Mismatch
+        @staticmethod
+        def meaning(x, *, permutation): ...         # arrays -> array
+
+This module is plain data: it loads no MLIR, so the front end and the documentation read the same records as the
+verifier. `hkc.dialects.load` makes the IRDL dialect from them.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hkc.dialects.types import Type
+
+
+@dataclass
+class Mismatch(Exception):
+    """Operands that an op can't take: one sentence, the operands it concerns (by field name), and a hint.
+
+    The verifier and the front end's checker both get their message from here. `code` is the front end's error code.
+    """
+
+    message: str
+    operands: tuple[str, ...] = ()
+    hint: str | None = None
+    code: str = "HK200"
+
+    def __str__(self) -> str:
+        return self.message
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """What a field may hold, by the name of the MLIR base type or attribute that IRDL checks (None: anything)."""
+
+    name: str
+    base: str | None
+
+
+TILE = Constraint("tile", "!builtin.tensor")
+INDEX = Constraint("index", "!builtin.index")
+GLOBAL = Constraint("global", "!builtin.memref")
+VECTOR = Constraint("vector", "!builtin.vector")
+INTEGER = Constraint("integer", "!builtin.integer")
+ANY = Constraint("any", None)
+INT = Constraint("int", "#builtin.integer")
+BOOL = Constraint("bool", "#builtin.integer")
+TEXT = Constraint("text", "#builtin.string")
+INTS = Constraint("ints", "#builtin.dense_array")
+
+
+@dataclass(frozen=True)
+class Field:
+    """An operand, attribute or result of an op; `same` names the field whose type it must equal."""
+
+    role: str
+    constraint: Constraint
+    variadic: bool = False
+    same: str | None = None
+    default: Any = None
+    name: str = ""
+
+
+def operand(constraint: Constraint, *, variadic: bool = False, same: str | None = None) -> Field:
+    """An operand field; a variadic one takes the rest of the operands."""
+    return Field("operand", constraint, variadic, same)
+
+
+def attribute(constraint: Constraint, *, default: Any = None) -> Field:
+    """An attribute field; it must be given unless it has a default."""
+    return Field("attribute", constraint, default=default)
+
+
+def result(constraint: Constraint, *, variadic: bool = False, same: str | None = None) -> Field:
+    """A result field."""
+    return Field("result", constraint, variadic, same)
+
+
+@dataclass(frozen=True)
+class OpRecord:
+    """All that is known of an op. `cls` carries `infer`, `meaning` and `lower`."""
+
+    dialect: str
+    name: str
+    cls: type
+    fields: tuple[Field, ...]
+    pure: bool
+    doc: str
+    spelling: str | None
+    examples: tuple[str, ...]
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.dialect}.{self.name}"
+
+    def of(self, role: str) -> tuple[Field, ...]:
+        """The fields of one role, in order."""
+        return tuple(f for f in self.fields if f.role == role)
+
+    def bind(self, operands: tuple[Any, ...] | list[Any]) -> tuple[Any, ...]:
+        """Group flat operands by field: a variadic field gets a tuple. Raises `Mismatch` on wrong arity."""
+        fields = self.of("operand")
+        fixed = sum(not f.variadic for f in fields)
+        many = len(operands) - fixed
+        if many < 0 or (many and not any(f.variadic for f in fields)):
+            raise Mismatch(f"`{self.full_name}` takes {fixed} operands, not {len(operands)}")
+        rest = iter(operands)
+        return tuple(tuple(next(rest) for _ in range(many)) if f.variadic else next(rest) for f in fields)
+
+    def infer(self, operands: tuple[Any, ...] | list[Any], attributes: Mapping[str, Any]) -> tuple[Type, ...] | None:
+        """Result types from operand types; None where the op leaves its result type to the builder."""
+        rule: Callable[..., Any] | None = getattr(self.cls, "infer", None)
+        if rule is None:
+            return None
+        got = rule(*self.bind(operands), **attributes)
+        return got if isinstance(got, tuple) or got is None else (got,)
+
+
+@dataclass
+class Registry:
+    """All ops of one dialect, by name."""
+
+    dialect: str
+    ops: dict[str, OpRecord] = field(default_factory=dict)
+
+    def op(self, name: str, *, pure: bool = True, spelling: str | None = None) -> Callable[[type], type]:
+        """Class decorator: record the class as op `name`. `spelling` is how a kernel author writes it, if at all."""
+
+        def register(cls: type) -> type:
+            fields = tuple(
+                Field(f.role, f.constraint, f.variadic, f.same, f.default, n)
+                for n, f in vars(cls).items()
+                if isinstance(f, Field)
+            )
+            doc = inspect.cleandoc(cls.__doc__ or "")
+            record = OpRecord(self.dialect, name, cls, fields, pure, doc, spelling, tuple(getattr(cls, "examples", ())))
+            self.ops[name] = record
+            cls.record = record  # type: ignore[attr-defined]
+            return cls
+
+        return register
+
+
+TILE_DIALECT = Registry("hkc_tile")
+WAVE_DIALECT = Registry("hkc_wave")
+tile_op = TILE_DIALECT.op
+wave_op = WAVE_DIALECT.op

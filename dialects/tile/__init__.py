@@ -1,0 +1,5 @@
+"""`hkc_tile`: what is computed on tiles, with no lanes, no LDS and no waits. Importing the package fills the registry."""
+
+from hkc.dialects.tile import convert, create, dot, memory, reduce, shape
+
+__all__ = ["convert", "create", "dot", "memory", "reduce", "shape"]

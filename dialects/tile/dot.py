@@ -1,0 +1,55 @@
+"""The matrix product of tiles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hkc.dialects.define import TILE, Mismatch, operand, result, tile_op
+from hkc.dialects.types import TileType, extents
+
+OPERANDS = ("f32", "f16", "bf16")
+"""Element types that `dot` multiplies."""
+
+
+@tile_op("dot", spelling="dot(a, b)")
+class Dot:
+    """`acc + a @ b`: a is MxK, b is KxN, acc and the result are MxN of f32. Products are exact, sums are f32."""
+
+    a = operand(TILE)
+    b = operand(TILE)
+    acc = operand(TILE)
+    d = result(TILE, same="acc")
+    examples = (
+        '%d = "hkc_tile.dot"(%a, %b, %c) : (tensor<64x32xbf16>, tensor<32x64xbf16>, tensor<64x64xf32>)'
+        " -> tensor<64x64xf32>",
+    )
+
+    @staticmethod
+    def infer(a: TileType, b: TileType, acc: TileType) -> TileType:
+        for name, t in (("a", a), ("b", b), ("acc", acc)):
+            if len(t.shape) != 2:
+                raise Mismatch(f"`dot` takes tiles of rank 2, but `{name}` is {t}", (name,), code="HK206")
+        if a.dtype != b.dtype or a.dtype not in OPERANDS:
+            raise Mismatch(
+                f"`dot` multiplies two tiles of one dtype ({', '.join(OPERANDS)}), not {a.dtype} and {b.dtype}",
+                ("a", "b"),
+                hint=f"cast one operand: cast(…, {b.dtype if b.dtype in OPERANDS else OPERANDS[0]})",
+                code="HK204",
+            )
+        if a.shape[1] != b.shape[0]:
+            raise Mismatch(
+                f"inner sizes differ: `a` is {extents(a.shape)} but `b` is {extents(b.shape)}",
+                ("a", "b"),
+                hint=f"dot needs columns of `a` = rows of `b`; load {a.shape[1]} rows",
+                code="HK203",
+            )
+        want = TileType((a.shape[0], b.shape[1]), "f32")
+        if (acc.shape, acc.dtype) != (want.shape, want.dtype):
+            raise Mismatch(f"the accumulator is {acc}, but this product is {want}", ("acc",), code="HK203")
+        return acc
+
+    @staticmethod
+    def meaning(a: Any, b: Any, acc: Any) -> Any:
+        return acc + np.matmul(a.astype(acc.dtype), b.astype(acc.dtype))
