@@ -2,8 +2,8 @@
 
 `libLLVM.so` of `rocm-bindings-compiler` names `librocm_sysdeps_z.so.1` and `librocm_sysdeps_zstd.so.1`, which only an
 installed ROCm has. LLVM calls them to compress debug sections, which hkc never asks for. A loaded library with the
-right DT_SONAME satisfies the dynamic linker, so an ELF file is written here byte by byte: every function returns -2, which
-zlib and zstd callers take for an error. It is loaded RTLD_LOCAL, so that nobody else's `crc32` resolves to it.
+right DT_SONAME satisfies the dynamic linker, so an ELF file is written here byte by byte: every function returns -2,
+which zlib and zstd callers take for an error. It is loaded RTLD_LOCAL, so that nobody else's `crc32` resolves to it.
 """
 
 from __future__ import annotations

@@ -121,8 +121,8 @@ def emit(
 ) -> Emission:
     """Optimise LLVM IR text once and emit it in every kind asked for, for the chip `arch`.
 
-    `features` refine the chip ("+xnack,-sramecc"). Raises `HkcUsageError` HK652 for a chip that LLVM doesn't know and `HkcBug` with LLVM's words for invalid IR and for
-    errors of the code generator.
+    `features` refine the chip ("+xnack,-sramecc"). Raises `HkcUsageError` HK652 for a chip that LLVM doesn't know and
+    `HkcBug` with LLVM's words for invalid IR and for errors of the code generator.
     """
     return library().emit(ir, arch, kinds, passes, features)
 
