@@ -1,0 +1,233 @@
+"""Explains why a text is not in the grammar: a list of named mistakes, the first one that fits speaks.
+
+Each rule sees the token that didn't fit, the ones before it on its line, what would have fitted, and the brackets that
+are open. Missing punctuation is marked at the end of the token before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from lark import Token
+
+from hkc.frontend.indent import CLOSING, Layout, end_of, span_of
+from hkc.support.errors import HkcError, Note, Source, error
+
+_ITEMS = ("const", "tune", "kernel", "example", "reference")
+_OPERAND_STARTS = frozenset({"NAME", "NUMBER", "LPAR", "LSQB"})
+_OPERAND_ENDS = frozenset({"NAME", "NUMBER", "RPAR", "RSQB"})
+_WORDS = {
+    "if": "choose between values with where(condition, a, b)",
+    "elif": "choose between values with where(condition, a, b)",
+    "else": "choose between values with where(condition, a, b)",
+    "while": "loops are written `for k in range(start, stop, step):`",
+    "def": "a kernel starts with `kernel name(…):`",
+    "return": "a kernel gives its results by store(tensor, [offsets], value)",
+    "and": "combine conditions with where(a, b, False)",
+    "or": "combine conditions with where(a, True, b)",
+    "not": "compare with the opposite operator",
+}
+_LOOK_ALIKES = {"·": "*", "×": "*", "∗": "*", "÷": "/", "−": "-", "–": "-", "—": "-", "≤": "<=", "≥": ">=", "≠": "!=",
+                "“": '"', "”": '"', "‘": "'", "’": "'", "，": ",", "：": ":", "（": "(", "）": ")", "＝": "=",
+                "\N{NO-BREAK SPACE}": "a space"}  # fmt: skip
+_LITERALS = {"COLON": ":", "LPAR": "(", "RPAR": ")", "LSQB": "[", "RSQB": "]", "EQUAL": "=", "IN": "in", "COMMA": ","}
+
+
+def shorten(text: str) -> str:
+    """A piece of source for use within a sentence."""
+    return text if len(text) <= 40 else text[:37] + "…"
+
+
+def quote_list(words: list[str]) -> str:
+    """`` `a`, `b` or `c` ``."""
+    quoted = [f"`{w}`" for w in words]
+    return " or ".join([", ".join(quoted[:-1]), quoted[-1]] if len(quoted) > 1 else quoted)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the parser stopped: `token` doesn't fit, `expected` names the kinds of token that would."""
+
+    source: Source
+    token: Token
+    expected: frozenset[str]
+    line: tuple[Token, ...]
+    brackets: tuple[Token, ...]
+
+    @property
+    def previous(self) -> Token | None:
+        """The token before, on the same logical line."""
+        return self.line[-1] if self.line else None
+
+    @property
+    def first(self) -> Token | None:
+        """The first token of the logical line."""
+        return next((t for t in (*self.line, self.token) if not t.type.startswith("_")), None)
+
+    @property
+    def on_later_row(self) -> bool:
+        """Whether rows of text lie between the token and the one before it."""
+        return self.previous is not None and (self.token.line or 0) > (self.previous.end_line or 0)
+
+
+def explain_token(layout: Layout, token: Token, expected: frozenset[str]) -> HkcError:
+    """The mistake that a token makes which doesn't fit."""
+    if token.type == "$END" and not layout.brackets:
+        token = layout.line[-1] if layout.line else token
+    line = tuple(t for t in layout.line if t is not token)
+    place = Place(layout.source, token, expected, line, tuple(t for t in layout.brackets if t is not token))
+    return next(found for rule in _RULES if (found := rule(place)) is not None)
+
+
+def explain_character(layout: Layout, line: int, column: int, character: str) -> HkcError:
+    """The mistake of a character that starts no token."""
+    token = Token("", character, line=line, column=column, end_line=line, end_column=column + 1)
+    span = span_of(layout.source, token)
+    if character in "\"'":
+        return error("HK105", "this text has no closing quote", span)
+    if character == "\\":
+        return error("HK111", "`\\` doesn't continue a line", span, hint="lines continue inside brackets; put the expression in ( )")
+    if character == ";":
+        return error("HK111", "`;` doesn't separate statements", span, hint="one statement per line")
+    if character in "&|^~!":
+        return error("HK111", f"the operator `{character}` is not in the language", span,
+                     hint="combine conditions with where(a, b, False)")  # fmt: skip
+    if character in "{}":
+        return error("HK111", f"`{character}` has no meaning here", span, hint="lists are written [a, b]; blocks by indentation")
+    alike = _LOOK_ALIKES.get(character)
+    shown = character if character.isprintable() else f"U+{ord(character):04X}"
+    return error("HK111", f"the character `{shown}` has no meaning here", span,
+                 hint=f"the ASCII spelling is `{alike}`" if alike else None)  # fmt: skip
+
+
+def _reserved(p: Place) -> HkcError | None:
+    if p.token.type != "RESERVED":
+        return None
+    return error("HK109", f"`{p.token}` is not in the language yet", span_of(p.source, p.token), hint=_WORDS.get(p.token))
+
+
+def _unclosed(p: Place) -> HkcError | None:
+    """The line goes on as if its bracket had been closed."""
+    if not p.brackets or p.previous is None or p.first is None:
+        return None
+    back_at_margin = p.on_later_row and (p.token.column or 0) <= (p.first.column or 0)
+    if p.token.type not in ("$END", "COLON") and not back_at_margin:
+        return None
+    opened = p.brackets[-1]
+    note = Note(f"`{opened}` is opened here", span_of(p.source, opened))
+    return error("HK103", f"`{CLOSING[opened]}` is missing", end_of(p.source, p.previous), notes=(note,))
+
+
+def _missing_comma(p: Place) -> HkcError | None:
+    if p.previous is None or p.previous.type not in _OPERAND_ENDS or p.token.type not in _OPERAND_STARTS:
+        return None
+    if "COMMA" not in p.expected or not p.brackets:
+        return None
+    return error("HK104", f"a comma is missing before `{shorten(p.token)}`", end_of(p.source, p.previous))
+
+
+def _missing_type(p: Place) -> HkcError | None:
+    if p.first is None or p.first.type != "KERNEL" or len(p.brackets) != 1 or p.expected != {"COLON"}:
+        return None
+    name = p.previous
+    return error("HK116", f"the parameter `{name}` has no type", span_of(p.source, name or p.token),
+                 hint=f"write `{name}: global[f32, M, N]` for a tensor or `{name}: f32` for a number")  # fmt: skip
+
+
+def _missing_colon(p: Place) -> HkcError | None:
+    if p.first is None or p.first.type not in ("FOR", "KERNEL") or "COLON" not in p.expected or p.previous is None:
+        return None
+    if p.token.type != "_NEWLINE" and p.token.type not in _OPERAND_STARTS:
+        return None
+    return error("HK102", f"`:` is missing at the end of this `{p.first}` line", end_of(p.source, p.previous))
+
+
+def _blocks(p: Place) -> HkcError | None:
+    """Indentation that opens no block, or a block that isn't there."""
+    if p.token.type == "_INDENT":
+        return error("HK110", "this line is indented deeper than the one before, but nothing opened a block",
+                     span_of(p.source, p.token))  # fmt: skip
+    if "_INDENT" in p.expected:
+        return error("HK110", "an indented body must follow the line that ends with `:`", span_of(p.source, p.token))
+    if p.expected == {"_NEWLINE"} and p.previous is not None and p.previous.type == "COLON":
+        return error("HK110", "the body starts on a line of its own", span_of(p.source, p.token))
+    return None
+
+
+def _unknown_item(p: Place) -> HkcError | None:
+    if "KERNEL" not in p.expected or p.token.type == "_NEWLINE":
+        return None
+    close = get_close_matches(p.token.lower(), _ITEMS, n=1) if p.token.type == "NAME" else []
+    hint = f"did you mean `{close[0]}`?" if close else "statements belong in the indented body of a kernel"
+    return error("HK108", f"`{shorten(p.token)}` starts nothing at the left margin", span_of(p.source, p.token), hint=hint)
+
+
+def _misspelt_statement(p: Place) -> HkcError | None:
+    """A line of two names in a row: `fro k in …`, or an item within a kernel."""
+    before = [t for t in p.line if not t.type.startswith("_")]
+    if len(before) != 1 or before[0].type != "NAME" or p.token.type not in ("NAME", "NUMBER"):
+        return None
+    word, span = before[0], span_of(p.source, before[0])
+    if word in _ITEMS:
+        return error("HK108", f"`{word}` belongs at the left margin, outside kernels", span)
+    close = get_close_matches(word, ["for", *_ITEMS], n=1)
+    return error("HK101", f"`{shorten(word)}` is followed by `{shorten(p.token)}` with nothing between", span, span_of(p.source, p.token),
+                 hint=f"did you mean `{close[0]}`?" if close else None)  # fmt: skip
+
+
+def _equals(p: Place) -> HkcError | None:
+    if p.token.type != "EQUAL":
+        return None
+    span = span_of(p.source, p.token)
+    if p.brackets or p.first is not None and p.first.type == "FOR":
+        return error("HK107", "`=` can't stand in an expression", span, hint="`==` compares")
+    return error("HK107", "a second `=` in one statement", span, hint="assign in two statements; `==` compares")
+
+
+def _comparison_chain(p: Place) -> HkcError | None:
+    if p.token.type != "COMPARE" or p.previous is None or p.previous.type not in _OPERAND_ENDS:
+        return None
+    return error("HK112", "comparisons can't be chained", span_of(p.source, p.token))
+
+
+def _missing_expression(p: Place) -> HkcError | None:
+    if not p.expected & _OPERAND_STARTS or p.expected & {"NAME"} == p.expected or p.token.type in _OPERAND_STARTS:
+        return None
+    if p.previous is None or p.previous.type in _OPERAND_ENDS or p.previous.type.startswith("_"):
+        return None
+    return error("HK115", f"an expression is missing after `{p.previous}`", end_of(p.source, p.previous))
+
+
+def _missing_literal(p: Place) -> HkcError | None:
+    """Only one piece of punctuation, or only a name, could have come next."""
+    if len(p.expected) != 1 or p.previous is None:
+        return None
+    (kind,) = p.expected
+    if kind == "NAME":
+        return error("HK101", f"a name is missing after `{p.previous}`", end_of(p.source, p.previous))
+    if kind in _LITERALS:
+        code = "HK103" if kind in ("LPAR", "RPAR", "LSQB", "RSQB") else "HK101"
+        return error(code, f"`{_LITERALS[kind]}` is missing after `{p.previous}`", end_of(p.source, p.previous))
+    return None
+
+
+def _text(p: Place) -> HkcError | None:
+    if p.token.type != "STRING":
+        return None
+    return error("HK105", "a text can't stand here", span_of(p.source, p.token), hint="comments start with `#`")
+
+
+def _anything(p: Place) -> HkcError:
+    if p.token.type in ("_NEWLINE", "_DEDENT", "$END") and p.previous is not None:
+        return error("HK101", f"the line ends too early after `{shorten(p.previous)}`", end_of(p.source, p.previous))
+    known = sorted(_LITERALS[e] for e in p.expected if e in _LITERALS)
+    hint = f"{quote_list(known)} could follow" if 0 < len(known) <= 3 else None
+    return error("HK101", f"`{shorten(p.token)}` can't stand here", span_of(p.source, p.token), hint=hint)
+
+
+_RULES: tuple[Callable[[Place], HkcError | None], ...] = (
+    _reserved, _blocks, _unclosed, _unknown_item, _text, _missing_type, _missing_comma, _missing_colon, _misspelt_statement, _equals,
+    _comparison_chain, _missing_expression, _missing_literal, _anything,
+)  # fmt: skip

@@ -1,0 +1,251 @@
+"""Text to syntax: reads files, runs the LALR parser, and builds the records of `frontend/syntax.py` as it goes."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterable
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from lark import Lark, Token, Transformer
+from lark.exceptions import UnexpectedCharacters, UnexpectedToken
+
+from hkc.frontend import syntax
+from hkc.frontend.codes import FILE_BYTES, NESTING
+from hkc.frontend.indent import Layout, span_of
+from hkc.frontend.mistakes import explain_character, explain_token, shorten
+from hkc.support.errors import Source, Span, error
+
+
+def read(path: str | Path) -> Source:
+    """The text of a file, under the name as given. Raises `HkcError` where it can't be read as UTF-8 text."""
+    try:
+        data = Path(path).read_bytes()
+    except OSError as problem:
+        raise error("HK121", f"can't read `{path}`: {(problem.strerror or str(problem)).lower()}") from None
+    except ValueError:
+        raise error("HK121", f"can't read `{path!r}`: not a path") from None
+    if len(data) > FILE_BYTES:
+        raise error("HK403", f"`{path}` has {len(data):,} bytes; a kernel file may have {FILE_BYTES:,}")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as problem:
+        line = data.count(b"\n", 0, problem.start) + 1
+        raise error("HK121", f"`{path}` is not UTF-8 text (byte {problem.start}, line {line})") from None
+    if "\0" in text:
+        raise error("HK121", f"`{path}` is a binary file, not a kernel")
+    return Source(str(path), text)
+
+
+def parse(source: Source) -> syntax.File:
+    """The syntax of a whole file. Raises `HkcError` with the first mistake."""
+    if len(source.text) > FILE_BYTES:
+        raise error("HK403", f"`{source.name}` has {len(source.text):,} characters; a file may have {FILE_BYTES:,}")
+    source = Source(source.name, source.text.replace("\r\n", "\n").replace("\r", "\n"))
+    return _parser().parse(source)
+
+
+@cache
+def _parser() -> _Parser:
+    return _Parser()
+
+
+class _Parser:
+    """The parser tables, with the state of the one parse that runs at a time."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._layout = Layout()
+        self._build = _Build()
+        grammar = Path(__file__).with_name("hk.lark").read_text("utf-8")
+        self._lark = Lark(grammar, parser="lalr", lexer="contextual", postlex=self._layout, transformer=self._build)
+
+    def parse(self, source: Source) -> syntax.File:
+        with self._lock:
+            self._layout.begin(source)
+            self._build.source = source
+            try:
+                items: Any = self._lark.parse(source.text + "\n")
+            except UnexpectedToken as problem:
+                raise explain_token(self._layout, problem.token, _expected(problem.state)) from None
+            except UnexpectedCharacters as problem:
+                raise explain_character(self._layout, problem.line, problem.column, problem.char) from None
+        return _file(source, items)
+
+
+def _expected(state: Any) -> frozenset[str]:
+    """The kinds of token that the parser could have taken. (What the lexer reports has those it always accepts, too.)"""
+    return frozenset(name for name in state.parse_conf.parse_table.states[state.position] if name.isupper())
+
+
+def _file(source: Source, items: list[Any]) -> syntax.File:
+    flat = [part for item in items for part in item]
+    kernels = tuple(k for k in flat if isinstance(k, syntax.Kernel))
+    if not kernels:
+        place = Span(source, 1, 1, 1, 1)
+        raise error("HK122", "no kernel in this file", place, hint="a kernel starts with `kernel name(…):`")
+    groups: dict[str, list[syntax.Binding]] = {"example": [], "reference": []}
+    for item in flat:
+        if isinstance(item, tuple):
+            groups[item[0]].append(item[1])
+    constants = tuple(c for c in flat if isinstance(c, syntax.Constant))
+    _limit_depth([*kernels, *constants, *groups["example"], *groups["reference"]])
+    return syntax.File(source, constants, kernels, tuple(groups["example"]), tuple(groups["reference"]))
+
+
+def _limit_depth(nodes: Iterable[syntax.Node]) -> None:
+    """Refuses trees that a recursive walk couldn't take. Long chains such as `a + b + …` are deep, too."""
+    waiting = [(node, 0) for node in nodes]
+    while waiting:
+        node, depth = waiting.pop()
+        if depth > NESTING:
+            raise error("HK402", f"this expression is nested more than {NESTING} deep", node.span,
+                        hint="split it into several statements")  # fmt: skip
+        waiting += [(child, depth + 1) for child in syntax.children(node)]
+
+
+class _Build(Transformer[Token, Any]):
+    """One method per grammar rule, called with its children when the rule is complete."""
+
+    source = Source("", "")
+
+    def __init__(self) -> None:
+        super().__init__(visit_tokens=False)
+
+    def _name(self, token: Token) -> syntax.Name:
+        return syntax.Name(span_of(self.source, token), str(token))
+
+    def _between(self, first: Span, last: Span) -> Span:
+        return Span(self.source, first.line, first.column, last.end_line, last.end_column)
+
+    # Items. Each gives a list, since one line may say several things.
+
+    def start(self, items: list[Any]) -> list[Any]:
+        return items
+
+    def const(self, bindings: list[syntax.Binding]) -> list[syntax.Constant]:
+        return [syntax.Constant(b.span, b, tunable=False) for b in bindings]
+
+    def tune(self, bindings: list[syntax.Binding]) -> list[syntax.Constant]:
+        return [syntax.Constant(b.span, b, tunable=True) for b in bindings]
+
+    def example(self, bindings: list[syntax.Binding]) -> list[tuple[str, syntax.Binding]]:
+        return [("example", b) for b in bindings]
+
+    def reference(self, bindings: list[syntax.Binding]) -> list[tuple[str, syntax.Binding]]:
+        return [("reference", b) for b in bindings]
+
+    def binding(self, parts: list[Any]) -> syntax.Binding:
+        name, value = self._name(parts[0]), parts[2]
+        return syntax.Binding(self._between(name.span, value.span), name, value)
+
+    def kernel(self, parts: list[Any]) -> list[syntax.Kernel]:
+        name, parameters, hints, body = self._name(parts[0]), parts[1], parts[2], parts[-1]
+        return [syntax.Kernel(name.span, name, parameters, hints, body)]
+
+    def parameters(self, parts: list[syntax.Parameter]) -> tuple[syntax.Parameter, ...]:
+        return tuple(parts)
+
+    def parameter(self, parts: list[Any]) -> syntax.Parameter:
+        name = self._name(parts[0])
+        return syntax.Parameter(self._between(name.span, parts[1].span), name, parts[1])
+
+    def hints(self, bindings: list[syntax.Binding]) -> tuple[syntax.Binding, ...]:
+        return tuple(bindings)
+
+    def body(self, statements: list[syntax.Statement]) -> tuple[syntax.Statement, ...]:
+        return tuple(statements)
+
+    # Statements.
+
+    def assign(self, parts: list[Any]) -> syntax.Assign:
+        targets, _, values = parts
+        span = self._between(targets[0].span, values[-1].span)
+        return syntax.Assign(span, tuple(self._target(t) for t in targets), values)
+
+    def augment(self, parts: list[Any]) -> syntax.Augment:
+        target, op, value = parts
+        return syntax.Augment(self._between(target.span, value.span), self._target(target), op[:-1], value)
+
+    def _target(self, target: syntax.Expr) -> syntax.Name:
+        if not isinstance(target, syntax.Name):
+            hint = "write into a tensor with store(tensor, [offsets], value)" if isinstance(target, syntax.Index) else None
+            raise error("HK113", "only a name can be assigned to", target.span, hint=hint)
+        return target
+
+    def evaluate(self, parts: list[Any]) -> syntax.Evaluate:
+        return syntax.Evaluate(parts[0].span, parts[0])
+
+    def loop(self, parts: list[Any]) -> syntax.For:
+        variable = self._name(parts[0])
+        return syntax.For(self._between(variable.span, parts[1].span), variable, parts[1], parts[2])
+
+    def expressions(self, parts: list[Any]) -> tuple[Any, ...]:
+        return tuple(parts)
+
+    # Expressions.
+
+    def binary(self, parts: list[Any]) -> syntax.Binary:
+        left, op, right = parts
+        return syntax.Binary(self._between(left.span, right.span), str(op), left, right)
+
+    def unary(self, parts: list[Any]) -> syntax.Unary:
+        op, operand = parts
+        return syntax.Unary(self._between(span_of(self.source, op), operand.span), str(op), operand)
+
+    def attribute(self, parts: list[Any]) -> syntax.Attribute:
+        base, name = parts[0], self._name(parts[1])
+        return syntax.Attribute(self._between(base.span, name.span), base, name)
+
+    def call(self, parts: list[Any]) -> syntax.Call:
+        callee, _, arguments, close = parts
+        span = self._between(callee.span, span_of(self.source, close))
+        keywords = tuple(a for a in arguments if isinstance(a, syntax.Keyword))
+        for before, after in pairwise(arguments):
+            if isinstance(before, syntax.Keyword) and not isinstance(after, syntax.Keyword):
+                raise error("HK107", "an argument without a name after one with a name", after.span,
+                            hint=f"`{before.name.name} = …` names an argument; `==` compares")  # fmt: skip
+        return syntax.Call(span, callee, arguments[: len(arguments) - len(keywords)], keywords)
+
+    def arguments(self, parts: list[Any]) -> tuple[Any, ...]:
+        return tuple(parts)
+
+    def keyword(self, parts: list[Any]) -> syntax.Keyword:
+        name, value = self._name(parts[0]), parts[2]
+        return syntax.Keyword(self._between(name.span, value.span), name, value)
+
+    def items(self, parts: list[Any]) -> tuple[Any, ...]:
+        return tuple(parts)
+
+    def index(self, parts: list[Any]) -> syntax.Index:
+        base = self._name(parts[0])
+        return syntax.Index(self._between(base.span, span_of(self.source, parts[3])), base, parts[2])
+
+    def sequence(self, parts: list[Any]) -> syntax.Sequence:
+        return syntax.Sequence(span_of(self.source, parts[0], parts[2]), parts[1])
+
+    def name(self, parts: list[Token]) -> syntax.Name:
+        return self._name(parts[0])
+
+    def number(self, parts: list[Token]) -> syntax.Number:
+        text, span = str(parts[0]), span_of(self.source, parts[0])
+        value = _number(text)
+        if value is None:
+            raise error("HK114", f"`{shorten(text)}` is not a number", span, hint="write 128, 0x80, 1.5 or 1e-3")
+        if isinstance(value, int) and value >= 2**64 or math.isinf(value):
+            raise error("HK114", f"`{shorten(text)}` is too large a number", span)
+        return syntax.Number(span, value)
+
+
+def _number(text: str) -> int | float | None:
+    try:
+        return int(text, 0)
+    except ValueError:
+        pass
+    try:
+        return float(text)
+    except ValueError:
+        return None
