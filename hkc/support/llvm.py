@@ -46,6 +46,11 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {  # name: result, arguments...
     "CloneModule": (c_void_p, c_void_p),
     "DisposeModule": (None, c_void_p),
     "PrintModuleToString": (c_void_p, c_void_p),
+    "GetModuleFlag": (c_void_p, c_void_p, c_char_p, c_size_t),
+    "AddModuleFlag": (None, c_void_p, c_int, c_char_p, c_size_t, c_void_p),
+    "Int32TypeInContext": (c_void_p, c_void_p),
+    "ConstInt": (c_void_p, c_void_p, c_uint64, c_int),
+    "ValueAsMetadata": (c_void_p, c_void_p),
     "SetTarget": (None, c_void_p, c_char_p),
     "SetModuleDataLayout": (None, c_void_p, c_void_p),
     "GetTargetFromTriple": (c_int, c_char_p, POINTER(c_void_p), _MESSAGE),
@@ -116,15 +121,24 @@ def library() -> Library:
     raise error("HK651", f"no AMD LLVM that can compile kernels: {listing}", hint=f"run `pip install {WHEEL}`")
 
 
-def emit(
-    ir: str, arch: str, kinds: Sequence[Kind] = ("object",), *, passes: str = "default<O3>", features: str = ""
-) -> Emission:
+@dataclass(frozen=True)
+class Options:
+    """What to do with a module: LLVM's pass pipeline, target features that refine the chip ("+xnack,-sramecc"), and
+    module flags to set where the IR doesn't.
+    """
+
+    passes: str = "default<O3>"
+    features: str = ""
+    flags: tuple[tuple[str, int], ...] = ()
+
+
+def emit(ir: str, arch: str, kinds: Sequence[Kind] = ("object",), options: Options | None = None) -> Emission:
     """Optimise LLVM IR text once and emit it in every kind asked for, for the chip `arch`.
 
-    `features` refine the chip ("+xnack,-sramecc"). Raises `HkcUsageError` HK652 for a chip that LLVM doesn't know and
-    `HkcBug` with LLVM's words for invalid IR and for errors of the code generator.
+    Raises `HkcUsageError` HK652 for a chip that LLVM doesn't know and `HkcBug` with LLVM's words for invalid IR and for
+    errors of the code generator.
     """
-    return library().emit(ir, arch, kinds, passes, features)
+    return library().emit(ir, arch, kinds, options or Options())
 
 
 def disassemble(code: bytes, arch: str, base: int = 0) -> list[tuple[int, int, str]]:
@@ -175,12 +189,13 @@ class Library:
         self.call(dispose, pointer)
         return content
 
-    def emit(self, ir: str, arch: str, kinds: Sequence[Kind], passes: str, features: str) -> Emission:
+    def emit(self, ir: str, arch: str, kinds: Sequence[Kind], options: Options) -> Emission:
         """See the function of this name."""
         self._check_arch(arch)
-        with _Session(self, arch, features) as session:
+        with _Session(self, arch, options.features) as session:
             session.parse(ir)
-            session.optimise(passes)
+            session.set_flags(options.flags)
+            session.optimise(options.passes)
             outputs = {kind: session.emit(kind) for kind in kinds}
             return Emission(outputs, tuple(dict.fromkeys(session.remarks)))
 
@@ -263,6 +278,15 @@ class _Session:
         if self._llvm.call("VerifyModule", self._module, return_status, byref(message)):
             raise HkcBug(f"LLVM rejects its IR: {self._llvm.text(message.value)}")
         self._llvm.call("DisposeMessage", message)
+
+    def set_flags(self, flags: Sequence[tuple[str, int]]) -> None:
+        warn_of_another_value = 1
+        integer = self._llvm.call("Int32TypeInContext", self._context)
+        for name, value in flags:
+            key = name.encode()
+            if not self._llvm.call("GetModuleFlag", self._module, key, len(key)):
+                node = self._llvm.call("ValueAsMetadata", self._llvm.call("ConstInt", integer, value, 0))
+                self._llvm.call("AddModuleFlag", self._module, warn_of_another_value, key, len(key), node)
 
     def optimise(self, passes: str) -> None:
         options = self._llvm.call("CreatePassBuilderOptions")

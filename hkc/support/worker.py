@@ -183,7 +183,7 @@ class _Worker:
 def _search_path() -> list[str]:
     """This process's module search path with absolute entries; hkc's own home may be known to an import hook only."""
     home = str(Path(__file__).absolute().parents[2])
-    path = [os.path.abspath(entry) for entry in sys.path]
+    path = [str(Path(entry).absolute()) for entry in sys.path]
     return path if home in path else [*path, home]
 
 

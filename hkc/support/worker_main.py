@@ -57,7 +57,7 @@ def _listen(requests: int, inbox: queue.SimpleQueue[bytes]) -> None:
 def _preload(module: str) -> None:
     try:
         importlib.import_module(module)
-    except Exception:  # the call that needs it will report it
+    except Exception:  # noqa: BLE001 (the call that needs it will report it)
         traceback.print_exc()
 
 
@@ -68,14 +68,14 @@ def _outcome(target: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
         return ("error", failure)
     except HkcBug as bug:
         return ("bug", bug.message, f"{bug.details}\n{traceback.format_exc()}")
-    except BaseException as failure:
+    except BaseException as failure:  # noqa: BLE001 (whatever it is, the caller is told)
         return ("bug", f"{type(failure).__name__}: {failure}", traceback.format_exc())
 
 
 def _dump(outcome: tuple[Any, ...]) -> bytes:
     try:
         return pickle.dumps(outcome, pickle.HIGHEST_PROTOCOL)
-    except Exception as failure:
+    except Exception as failure:  # noqa: BLE001 (reduce functions raise what they like)
         return pickle.dumps(("bug", f"the answer can't be sent: {failure}", traceback.format_exc()))
 
 
