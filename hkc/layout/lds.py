@@ -50,7 +50,8 @@ class LdsMap:
     pad: int = 0
 
     def __post_init__(self) -> None:
-        if sorted(self.order) != list(range(len(self.shape))) or not len(self.shape) == len(self.block) == len(self.strides):
+        dims = len(self.shape)
+        if sorted(self.order) != list(range(dims)) or len(self.block) != dims or len(self.strides) != dims:
             raise self._error("shape, block, strides and order must name the same dims")
         if any(n < 1 or n & (n - 1) for n in (self.itemsize, *self.block)):
             raise self._error("item size and block extents must be powers of two")
@@ -72,7 +73,9 @@ class LdsMap:
     # -- constructors
 
     @classmethod
-    def row_major(cls, shape: Sequence[int], itemsize: int, *, order: Sequence[int] | None = None, pad: int = 0) -> LdsMap:
+    def row_major(
+        cls, shape: Sequence[int], itemsize: int, *, order: Sequence[int] | None = None, pad: int = 0
+    ) -> LdsMap:
         """Plain rows along the innermost dim of `order` (default: the last dim), each followed by `pad` bytes."""
         order = _row_major_order(shape) if order is None else tuple(order)
         block, strides = [1] * len(shape), [0] * len(shape)
@@ -120,7 +123,7 @@ class LdsMap:
     def bytes(self) -> int:
         """Size in bytes, padding between elements included: one more than the last byte used."""
         last = sum(s * (n - 1) for s, n in zip(self.strides, self.grid, strict=True)) + self.block_bytes - 1
-        return self._padded(last) + 1
+        return int(self._padded(last)) + 1
 
     @functools.cached_property
     def granule(self) -> int:
