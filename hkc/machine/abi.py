@@ -60,6 +60,7 @@ class Aligned:
     bytes: int
 
     def holds(self, view: View) -> bool:
+        """Whether `view`, that of `param`, is so."""
         return view.address % self.bytes == 0
 
 
@@ -71,6 +72,7 @@ class UnitStride:
     dim: int
 
     def holds(self, view: View) -> bool:
+        """Whether `view`, that of `param`, is so."""
         return view.extents[self.dim] <= 1 or view.strides[self.dim] == 1
 
 
@@ -83,6 +85,7 @@ class StrideMultiple:
     bytes: int
 
     def holds(self, view: View) -> bool:
+        """Whether `view`, that of `param`, is so."""
         stride = view.strides[self.dim]
         return view.extents[self.dim] <= 1 or (stride >= 0 and stride * view.itemsize % self.bytes == 0)
 
@@ -95,6 +98,7 @@ class SpanBelow:
     limit: int
 
     def holds(self, view: View) -> bool:
+        """Whether `view`, that of `param`, is so."""
         return view.span < self.limit and all(s >= 0 or e <= 1 for e, s in zip(view.extents, view.strides, strict=True))
 
 
@@ -109,6 +113,7 @@ class Entry:
     conditions: tuple[Condition, ...]
 
     def admits(self, views: Mapping[str, View]) -> bool:
+        """Whether every condition holds for the views of a launch, by parameter."""
         return all(c.holds(views[c.param]) for c in self.conditions)
 
 

@@ -28,6 +28,7 @@ class DType:
 
     @property
     def is_float(self) -> bool:
+        """Whether values are floating-point numbers."""
         return self.kind == "float"
 
     @property
@@ -56,8 +57,10 @@ class DType:
         return self.name
 
 
-_NUMPY = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "bool": "bool",
-          "i8": "int8", "u8": "uint8", "i16": "int16", "u16": "uint16", "i32": "int32", "u32": "uint32", "i64": "int64"}  # fmt: skip
+_NUMPY = {
+    "f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "bool": "bool", "i64": "int64",
+    "i8": "int8", "u8": "uint8", "i16": "int16", "u16": "uint16", "i32": "int32", "u32": "uint32",
+}  # fmt: skip
 _ML = frozenset({"bf16"})
 
 _TABLE = (

@@ -24,7 +24,8 @@ def names_in(text: str | int) -> frozenset[str]:
     """The symbolic names that an extent expression mentions."""
     if isinstance(text, int):
         return frozenset()
-    return frozenset(n.id for n in ast.walk(ast.parse(text, mode="eval")) if isinstance(n, ast.Name) and n.id not in _CALLS)
+    nodes = ast.walk(ast.parse(text, mode="eval"))
+    return frozenset(node.id for node in nodes if isinstance(node, ast.Name) and node.id not in _CALLS)
 
 
 def _value(node: ast.expr, names: Mapping[str, int]) -> int:
