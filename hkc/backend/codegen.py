@@ -21,7 +21,7 @@ class Generated:
     remarks: tuple[llvm.Remark, ...]
 
 
-def generate(ir: str, arch: str, *, assembly: bool = False) -> Generated:
+def generate(ir: str, arch: str, assembly: bool = False) -> Generated:
     """Compile and link an LLVM IR module for the chip `arch`. With `assembly` code is generated twice, which costs.
 
     Raises `HkcUsageError` for a chip unknown to LLVM, `HkcError` for a missing tool, `HkcBug` for everything that the

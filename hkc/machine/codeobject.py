@@ -128,7 +128,7 @@ def _metadata(elf: Elf) -> dict[str, Any]:
     for note in elf.notes:
         if (note.owner, note.kind) == _METADATA_NOTE:
             try:
-                found = msgpack.unpackb(note.content, strict_map_key=False)
+                found = msgpack.unpackb(note.content)
             except (ValueError, msgpack.UnpackException) as failure:
                 raise error("HK604", f"the metadata note can't be read: {failure or type(failure).__name__}") from None
             if isinstance(found, dict):

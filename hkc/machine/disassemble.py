@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from hkc.support import worker
 
-_TARGET = "hkc.support.llvm:disassemble"
+_TARGET = "hkc.support.disassembler:disassemble"
 _WORD = re.compile(r",|(?:\[[^\]]*\]|\([^)]*\)|[^\s,\[(])+")  # a comma, or a word whose brackets may hold anything
 _VALUED = re.compile(r"([a-z]\w*):(.+)|(\w*cnt)\((.+)\)")  # `offset:16`, `vmcnt(3)`; but no register such as `s[0:1]`
 _CACHE_FLAGS = frozenset({"sc0", "sc1", "nt", "glc", "slc"})  # the flags of instructions without operands

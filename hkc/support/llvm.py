@@ -1,4 +1,4 @@
-"""AMD's LLVM through its C API: LLVM IR text to assembly or object code, and a disassembler.
+"""AMD's LLVM through its C API: LLVM IR text to assembly or object code, and instruction decoding.
 
 The code generator must know the asynchronous direct-to-LDS marks (`llvm.amdgcn.asyncmark`, AMD's LLVM 23 and later):
 an older one compiles the same kernels without complaint into other code. The wheel `rocm-bindings-compiler` comes
@@ -14,7 +14,7 @@ import ctypes
 import functools
 import importlib.util
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_uint, c_uint64, c_void_p
 from dataclasses import dataclass
 from pathlib import Path
@@ -141,14 +141,6 @@ def emit(ir: str, arch: str, kinds: Sequence[Kind] = ("object",), options: Optio
     return library().emit(ir, arch, kinds, options or Options())
 
 
-def disassemble(code: bytes, arch: str, base: int = 0) -> list[tuple[int, int, str]]:
-    """Address, size in bytes and text of each instruction of `code`, which lies at `base`.
-
-    Bytes that are no instruction come out four at a time as `.long 0x…` (a shorter rest as `.byte`).
-    """
-    return library().disassemble(code, arch, base)
-
-
 class Library:
     """A loaded libLLVM. Raises `OSError` for a file that is none, or one without the AMDGPU target."""
 
@@ -163,7 +155,6 @@ class Library:
         for name, (result, *arguments) in _SIGNATURES.items():
             function = getattr(self._handle, f"LLVM{name}")
             function.restype, function.argtypes = result, arguments
-        self._disassemblers: dict[str, int] = {}
         self._known: set[str] = set()
 
     def call(self, name: str, *arguments: Any) -> Any:
@@ -199,28 +190,19 @@ class Library:
             outputs = {kind: session.emit(kind) for kind in kinds}
             return Emission(outputs, tuple(dict.fromkeys(session.remarks)))
 
-    def disassemble(self, code: bytes, arch: str, base: int) -> list[tuple[int, int, str]]:
-        """See the function of this name."""
-        disassembler = self._disassembler(arch)
-        step = self._handle.LLVMDisasmInstruction
-        buffer = ctypes.create_string_buffer(code, len(code))
-        start, text = ctypes.addressof(buffer), ctypes.create_string_buffer(256)
-        found: list[tuple[int, int, str]] = []
-        at = 0
-        while at < len(code):
-            size = step(disassembler, start + at, len(code) - at, base + at, text, 256)
-            words = text.value.decode().strip() if size else _data(code[at : at + 4])
-            size = size or min(4, len(code) - at)
-            found.append((base + at, size, words))
-            at += size
-        return found
+    def decoder(self, arch: str) -> Callable[[int, int, int], tuple[int, str]]:
+        """A function from the address of bytes in memory, their number and the program counter to the size and text of
+        the instruction there; size 0 where there is none.
+        """
+        self._check_arch(arch)
+        disassembler = self.call("CreateDisasmCPU", TRIPLE.encode(), arch.encode(), None, 0, None, None)
+        step, text = self._handle.LLVMDisasmInstruction, ctypes.create_string_buffer(256)
 
-    def _disassembler(self, arch: str) -> int:
-        if arch not in self._disassemblers:
-            self._check_arch(arch)
-            made = self.call("CreateDisasmCPU", TRIPLE.encode(), arch.encode(), None, 0, None, None)
-            self._disassemblers[arch] = made
-        return self._disassemblers[arch]
+        def decode(memory: int, count: int, counter: int) -> tuple[int, str]:
+            size = step(disassembler, memory, count, counter, text, 256)
+            return size, text.value.decode().strip() if size else ""
+
+        return decode
 
     def _check_arch(self, arch: str) -> None:
         """Refuse a chip unknown to LLVM, which would only print a warning and go on for a featureless one.
@@ -321,9 +303,3 @@ class _Session:
     def _raise_errors(self) -> None:
         if errors := [r.message for r in self.remarks if r.severity == "error"]:
             raise HkcBug(f"LLVM can't generate code: {errors[0]}", details="\n".join(errors))
-
-
-def _data(rest: bytes) -> str:
-    if len(rest) == 4:
-        return f".long 0x{int.from_bytes(rest, 'little'):08x}"
-    return ".byte " + ", ".join(f"0x{b:02x}" for b in rest)
