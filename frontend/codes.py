@@ -4,6 +4,8 @@ from __future__ import annotations
 
 NESTING = 50
 """Depth of blocks, of brackets and of expressions."""
+RANK = 5
+"""Dims of a tensor or tile."""
 FILE_BYTES = 4 * 2**20
 """Size of a source file."""
 TILE_ELEMENTS = 2**20

@@ -1,0 +1,255 @@
+"""Arithmetic, comparisons and element-wise functions on numbers, indices, scalars and tiles."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+
+from hkc.dialects.types import GlobalType, IndexType, ScalarType, TileType, extents
+from hkc.frontend.builder import Builder
+from hkc.frontend.program import Value
+from hkc.frontend.scope import Meaning, Number, Operand, describe, is_integral, is_number, scalar_dtype, tile_type
+from hkc.support.dtypes import DTYPES, DType
+from hkc.support.errors import HkcError, Span, error
+
+COMPARISONS = {"==": (1, 0), "!=": (13, 1), "<": (4, 2), "<=": (5, 3), ">": (2, 4), ">=": (3, 5)}
+"""The predicates of `arith.cmpf` (ordered, but `!=` holds for NaN) and of `arith.cmpi` (signed)."""
+
+_FLOAT_OPS = {"+": "addf", "-": "subf", "*": "mulf", "/": "divf", "max": "maximumf", "min": "minimumf"}
+_INT_OPS = {"+": "addi", "-": "subi", "*": "muli", "//": "floordivsi", "max": "maxsi", "min": "minsi", "cdiv": "ceildivsi"}
+
+_FOLD: dict[str, Callable[[Number, Number], Number]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv, "%": operator.mod,
+    "max": max, "min": min, "cdiv": lambda a, b: -(-a // b), "==": operator.eq, "!=": operator.ne, "<": operator.lt,
+    "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+
+FLOAT_FUNCTIONS: dict[str, Callable[[float], float]] = {
+    "exp": math.exp, "exp2": math.exp2 if hasattr(math, "exp2") else (lambda x: 2.0**x), "log": math.log, "log2": math.log2,
+    "sqrt": math.sqrt, "rsqrt": lambda x: 1.0 / math.sqrt(x),
+}  # fmt: skip
+"""Element-wise functions of floats: their names in the language and in the `math` dialect, and how numbers fold."""
+
+
+def binary(b: Builder, op: str, left: Operand, right: Operand, span: Span) -> Meaning:
+    """`left op right`, where `op` is an operator, `max`, `min` or `cdiv`. Raises `HkcError`."""
+    for side in (left, right):
+        _refuse_non_values(op, side)
+    if is_integral(left.meaning) and is_integral(right.meaning) and op == "/":
+        raise error("HK209", "`/` does not divide indices or whole numbers", span,
+                    hint="`//` rounds down, cdiv(a, b) rounds up; write 1.0 for a float")  # fmt: skip
+    if is_number(left.meaning) and is_number(right.meaning):
+        return _fold(op, left, right, span)
+    if is_integral(left.meaning) and is_integral(right.meaning):
+        return _of_indices(b, op, left, right, span)
+    if op == "cdiv":
+        wrong = right if is_integral(left.meaning) else left
+        raise error("HK201", f"cdiv divides indices, not {describe(wrong.meaning)}", wrong.span)
+    values = align(b, op, [left, right], span)
+    return _of_values(b, op, values, span)
+
+
+def negative(b: Builder, operand: Operand, span: Span) -> Meaning:
+    """`-operand`."""
+    _refuse_non_values("-", operand)
+    meaning = operand.meaning
+    dtype = _dtype(meaning)
+    if isinstance(meaning, Value) and dtype is not None and DTYPES[dtype].is_float:
+        return b.op("arith.negf", [meaning], meaning.type, span)
+    return binary(b, "-", Operand(0, operand.expr), operand, span)
+
+
+def function(b: Builder, name: str, operand: Operand, span: Span) -> Meaning:
+    """An element-wise function of `FLOAT_FUNCTIONS`, or `abs`."""
+    _refuse_non_values(name, operand)
+    meaning = operand.meaning
+    if isinstance(meaning, (bool, int, float)):
+        return _fold_function(name, meaning, span)
+    assert isinstance(meaning, Value)
+    dtype = _dtype(meaning)
+    if name == "abs" and dtype is not None and DTYPES[dtype].kind != "bool":
+        return b.op("math.absf" if DTYPES[dtype].is_float else "math.absi", [meaning], meaning.type, span)
+    if dtype is None or not DTYPES[dtype].is_float:
+        raise error("HK204", f"`{name}` takes floats, not {describe(meaning)}", operand.span, notes=operand.origin("dtype"),
+                    hint=f"convert it first: {name}(cast(…, f32))")  # fmt: skip
+    return b.op(f"math.{name}", [meaning], meaning.type, span)
+
+
+def select(b: Builder, condition: Operand, yes: Operand, no: Operand, span: Span) -> Meaning:
+    """`where(condition, yes, no)`, with all three broadcast together."""
+    for side in (condition, yes, no):
+        _refuse_non_values("where", side)
+    if isinstance(condition.meaning, bool):
+        chosen = yes if condition.meaning else no
+        if is_number(yes.meaning) and is_number(no.meaning):
+            return chosen.meaning
+    if _dtype(condition.meaning) != "bool" and not isinstance(condition.meaning, bool):
+        raise error("HK204", f"the condition of `where` is {describe(condition.meaning)}, not bool", condition.span,
+                    hint="compare it with something")  # fmt: skip
+    if is_integral(yes.meaning) and is_integral(no.meaning) and tile_type(condition.meaning) is None:
+        flag = align(b, "where", [condition], span)[0]
+        return b.op("arith.select", [flag, index(b, yes), index(b, no)], IndexType(), span)
+    if is_number(yes.meaning) and is_number(no.meaning) and not isinstance(yes.meaning, bool):
+        raise error("HK204", "neither value of `where` has a dtype", yes.span, no.span, hint=f"write cast({yes.meaning}, f32)")
+    chosen_type = tile_type(condition.meaning)
+    a, c = align(b, "where", [yes, no], span, () if chosen_type is None else chosen_type.shape)
+    shape = a.type.shape if isinstance(a.type, TileType) else ()
+    flag = align(b, "where", [condition], span, shape)[0]
+    if isinstance(flag.type, TileType) and flag.type.shape != shape:
+        raise _unlike(condition, yes, flag.type.shape, shape)
+    return b.op("arith.select", [flag, a, c], a.type, span)
+
+
+def index(b: Builder, operand: Operand) -> Value:
+    """An operand as an index. Raises `HkcError` where it is none."""
+    meaning = operand.meaning
+    if not is_integral(meaning):
+        raise error("HK201", f"an index is needed here, not {describe(meaning)}", operand.span, notes=operand.origin("type"))
+    if isinstance(meaning, int):
+        return b.constant(meaning, IndexType(), operand.span)
+    assert isinstance(meaning, Value)
+    if isinstance(meaning.type, IndexType):
+        return meaning
+    converted = b.op("arith.index_cast", [meaning], IndexType(), operand.span)
+    converted.extent = meaning.extent
+    return converted
+
+
+def align(b: Builder, op: str, operands: Sequence[Operand], span: Span, least: tuple[int, ...] = ()) -> list[Value]:
+    """Operands as values of one dtype and one shape: numbers adopt the dtype, shapes broadcast as in NumPy.
+
+    The common shape is broadcast with `least` as well. A shape of () means scalars.
+    """
+    typed = [o for o in operands if _dtype(o.meaning) is not None]
+    for o in operands:
+        if isinstance(o.meaning, Value) and isinstance(o.meaning.type, IndexType):
+            wanted = _dtype(typed[0].meaning) if typed else "f32"
+            raise error("HK204", f"`{op}` mixes an index with {_others(typed)}", o.span, *(t.span for t in typed),
+                        hint=f"convert the index first: cast(…, {wanted})")  # fmt: skip
+    dtype = _dtype(typed[0].meaning) if typed else "bool"
+    assert dtype is not None
+    for o in typed[1:]:
+        if _dtype(o.meaning) != dtype:
+            raise error("HK204", f"`{op}` mixes {dtype} and {_dtype(o.meaning)}", typed[0].span, o.span,
+                        notes=(*typed[0].origin("dtype"), *o.origin("dtype")), hint=f"convert one side: cast(…, {dtype})")  # fmt: skip
+    shape, widest = least, typed[0] if typed else operands[0]
+    for o in typed:
+        tile = tile_type(o.meaning)
+        if tile is not None:
+            both = broadcast(shape, tile.shape)
+            if both is None:
+                raise _unlike(widest, o, shape, tile.shape)
+            widest = o if both == tile.shape else widest
+            shape = both
+    return [_aligned(b, o, dtype, shape, span) for o in operands]
+
+
+def broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The shape that NumPy broadcasts two shapes to; None where they don't go together."""
+    rank = max(len(a), len(b))
+    pairs = zip((1,) * (rank - len(a)) + a, (1,) * (rank - len(b)) + b, strict=True)
+    out = [y if x == 1 else x if y in (1, x) else None for x, y in pairs]
+    return None if None in out else tuple(n for n in out if n is not None)
+
+
+def _aligned(b: Builder, operand: Operand, dtype: str, shape: tuple[int, ...], span: Span) -> Value:
+    meaning = operand.meaning
+    if isinstance(meaning, (bool, int, float)):
+        return b.constant(meaning, TileType(shape, dtype) if shape else ScalarType(dtype), operand.span)
+    assert isinstance(meaning, Value)
+    return b.spread(meaning, shape, span)
+
+
+def _unlike(a: Operand, b: Operand, one: tuple[int, ...], other: tuple[int, ...]) -> HkcError:
+    return error("HK202", f"shapes {extents(one)} and {extents(other)} don't broadcast", a.span, b.span,
+                 notes=(*a.origin(), *b.origin()),
+                 hint="from the right, extents must be equal or one of them 1; keepdims=True keeps a reduced dim")  # fmt: skip
+
+
+def _others(typed: Sequence[Operand]) -> str:
+    return describe(typed[0].meaning) if typed else "a float"
+
+
+def _dtype(meaning: Meaning) -> str | None:
+    """The dtype of a tile or scalar."""
+    tile = tile_type(meaning)
+    return tile.dtype if tile else scalar_dtype(meaning)
+
+
+def _refuse_non_values(op: str, operand: Operand) -> None:
+    meaning = operand.meaning
+    if isinstance(meaning, (DType, tuple)):
+        raise error("HK201", f"`{op}` takes numbers and tiles, not {describe(meaning)}", operand.span)
+    if isinstance(meaning, Value) and isinstance(meaning.type, GlobalType):
+        raise error("HK201", f"`{op}` takes numbers and tiles, not {describe(meaning)}", operand.span,
+                    hint="load a tile of it: load(tensor, [offsets], [shape])")  # fmt: skip
+
+
+def _fold(op: str, left: Operand, right: Operand, span: Span) -> Number:
+    a, c = left.meaning, right.meaning
+    assert isinstance(a, (bool, int, float)) and isinstance(c, (bool, int, float))
+    if op not in COMPARISONS and (isinstance(a, bool) or isinstance(c, bool)):
+        raise error("HK204", f"`{op}` takes numbers, not bool", span)
+    if op == "cdiv" and (isinstance(a, float) or isinstance(c, float)):
+        raise error("HK201", "cdiv divides whole numbers", span)
+    try:
+        value = _FOLD[op](a, c)
+    except ZeroDivisionError:
+        raise error("HK213", "division by zero", right.span) from None
+    except OverflowError:
+        raise error("HK213", "the result is beyond the range of f64", span) from None
+    if isinstance(value, int) and abs(value) >= 2**64:
+        raise error("HK213", "the result has more than 64 bits", span)
+    return value
+
+
+def _fold_function(name: str, value: Number, span: Span) -> Number:
+    if isinstance(value, bool):
+        raise error("HK204", f"`{name}` takes numbers, not bool", span)
+    if name == "abs":
+        return abs(value)
+    try:
+        return FLOAT_FUNCTIONS[name](value)
+    except (ValueError, OverflowError, ZeroDivisionError):
+        raise error("HK213", f"`{name}` of {value} is not a finite number", span) from None
+
+
+def _of_indices(b: Builder, op: str, left: Operand, right: Operand, span: Span) -> Meaning:
+    if op in ("//", "%", "cdiv") and right.meaning == 0 and not isinstance(right.meaning, Value):
+        raise error("HK213", "division by zero", right.span)
+    x, y = index(b, left), index(b, right)
+    if op in COMPARISONS:
+        return b.op("arith.cmpi", [x, y], ScalarType("bool"), span, predicate=COMPARISONS[op][1])
+    result = _whole(b, op, x, y, span)
+    if x.extent and y.extent and len(x.extent) + len(y.extent) < 200:
+        result.extent = f"{op}({x.extent}, {y.extent})" if op.isalpha() else f"({x.extent} {op} {y.extent})"
+    return result
+
+
+def _of_values(b: Builder, op: str, values: list[Value], span: Span) -> Value:
+    x, y = values
+    assert isinstance(x.type, (TileType, ScalarType))
+    dtype = DTYPES[x.type.dtype]
+    if op in COMPARISONS:
+        result = TileType(x.type.shape, "bool") if isinstance(x.type, TileType) else ScalarType("bool")
+        name = "arith.cmpf" if dtype.is_float else "arith.cmpi"
+        return b.op(name, [x, y], result, span, predicate=COMPARISONS[op][0 if dtype.is_float else 1])
+    if dtype.kind == "bool":
+        raise error("HK204", f"`{op}` takes numbers, not bool", span)
+    if dtype.is_float:
+        if op not in _FLOAT_OPS:
+            raise error("HK204", f"`{op}` on {dtype} is not in the language yet", span)
+        return b.op(f"arith.{_FLOAT_OPS[op]}", [x, y], x.type, span)
+    if op == "/":
+        raise error("HK209", f"`/` does not divide {dtype}", span, hint="`//` rounds down; cast to a float to divide exactly")
+    return _whole(b, op, x, y, span)
+
+
+def _whole(b: Builder, op: str, x: Value, y: Value, span: Span) -> Value:
+    """An operation on indices or integers of any shape; `%` has the sign of the divisor, as `//` rounds down."""
+    if op != "%":
+        return b.op(f"arith.{_INT_OPS[op]}", [x, y], x.type, span)
+    whole = b.op("arith.floordivsi", [x, y], x.type, span)
+    multiple = b.op("arith.muli", [whole, y], x.type, span)
+    return b.op("arith.subi", [x, multiple], x.type, span)

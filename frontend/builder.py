@@ -1,0 +1,116 @@
+"""Appends typed ops to a kernel's body: constants that take the dtype they meet, broadcasts, ops of the tile dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import hkc.dialects.tile  # fills the registry
+from hkc.dialects.define import TILE_DIALECT, Mismatch
+from hkc.dialects.types import IndexType, ScalarType, TileType, Type, extents
+from hkc.frontend.codes import TILE_ELEMENTS
+from hkc.frontend.program import Loop, Op, Value
+from hkc.frontend.scope import Number, Operand
+from hkc.support.dtypes import DTYPES, DType
+from hkc.support.errors import Span, error
+
+assert hkc.dialects.tile
+
+_OVERFLOWS = {"f16": 65520.0, "bf16": 255.5 * 2.0**120, "f32": (2.0 - 2.0**-24) * 2.0**127}
+"""The least magnitude that rounds to infinity."""
+
+
+class Builder:
+    """The ops of the block that is being built."""
+
+    def __init__(self) -> None:
+        self.ops: list[Op | Loop] = []
+
+    def op(self, name: str, operands: Sequence[Value], result: Type, span: Span, **attributes: Any) -> Value:
+        """Appends an op with one result."""
+        if isinstance(result, TileType):
+            _limit(result, span)
+        value = Value(result, span)
+        self.ops.append(Op(name, tuple(operands), (value,), span, attributes))
+        return value
+
+    def tile_op(self, name: str, operands: Sequence[Value], span: Span, places: Mapping[str, Operand],
+                result: TileType | None = None, **attributes: Any) -> tuple[Value, ...]:  # fmt: skip
+        """Appends an op of the tile dialect, by its own rule; `places` are the expressions behind its operands.
+
+        `result` is the type where the op leaves it to us. Raises `HkcError` with what the rule says.
+        """
+        record = TILE_DIALECT.ops[name]
+        types = [v.type for v in operands]
+        try:
+            results = record.infer(types, attributes) if result is None else (result,)
+            if result is not None and hasattr(record.cls, "check"):
+                record.cls.check(result, *record.bind(types), **attributes)
+        except Mismatch as problem:
+            named = [places[n] for n in problem.operands if n in places]
+            notes = tuple(note for operand in named for note in operand.origin())
+            spans = [operand.span for operand in named] or [span]
+            raise error(problem.code, problem.message, *spans, notes=notes, hint=problem.hint) from None
+        assert results is not None
+        for t in results:
+            if isinstance(t, TileType):
+                _limit(t, span)
+        values = tuple(Value(t, span) for t in results)
+        self.ops.append(Op(record.full_name, tuple(operands), values, span, attributes))
+        return values
+
+    def constant(self, value: Number, kind: Type, span: Span) -> Value:
+        """A number as an index, a scalar, or a tile filled with it. Raises `HkcError` where it doesn't fit."""
+        if isinstance(kind, IndexType):
+            fit(value, DTYPES["i64"], span)
+        elif isinstance(kind, (ScalarType, TileType)):
+            fit(value, DTYPES[kind.dtype], span)
+        made = self.op("arith.constant", (), kind, span, value=value)
+        made.extent = str(value) if isinstance(kind, IndexType) else None
+        return made
+
+    def spread(self, value: Value, shape: tuple[int, ...], span: Span) -> Value:
+        """A scalar or tile as a tile of this shape, to which it must broadcast."""
+        if isinstance(value.type, ScalarType):
+            return self.op("tensor.splat", [value], TileType(shape, value.type.dtype), span) if shape else value
+        assert isinstance(value.type, TileType)
+        missing = len(shape) - len(value.type.shape)
+        if missing:
+            value = self.reshape(value, (1,) * missing + value.type.shape, span)
+        assert isinstance(value.type, TileType)
+        if value.type.shape == shape:
+            return value
+        return self.tile_op("broadcast", [value], span, {}, TileType(shape, value.type.dtype))[0]
+
+    def reshape(self, value: Value, shape: tuple[int, ...], span: Span) -> Value:
+        """The same tile with dims of extent 1 added or removed."""
+        assert isinstance(value.type, TileType)
+        return self.tile_op("reshape", [value], span, {}, TileType(shape, value.type.dtype))[0]
+
+
+def fit(value: Number, dtype: DType, span: Span) -> None:
+    """Checks that a number can be an element of `dtype` (floats round). Raises `HkcError`."""
+    problem: str | None = None
+    if dtype.kind == "bool" or isinstance(value, bool):
+        if not (dtype.kind == "bool" and isinstance(value, bool)):
+            problem = f"{value} can't be a value of {dtype}"
+    elif dtype.is_float:
+        if abs(value) >= _OVERFLOWS.get(dtype.name, float("inf")) and abs(value) != float("inf"):
+            problem = f"{value} is beyond the range of {dtype}"
+    elif isinstance(value, float):
+        problem = f"{value} is not a whole number, but {dtype} holds whole numbers"
+    else:
+        low, high = (-(2 ** (dtype.bits - 1)), 2 ** (dtype.bits - 1) - 1) if dtype.kind == "int" else (0, 2**dtype.bits - 1)
+        if not low <= value <= high:
+            problem = f"{value} is beyond the range of {dtype}, {low} to {high}"
+    if problem:
+        raise error("HK210", problem, span)
+
+
+def _limit(tile: TileType, span: Span) -> None:
+    elements = 1
+    for n in tile.shape:
+        elements *= n
+    if elements > TILE_ELEMENTS:
+        raise error("HK404", f"a tile of {extents(tile.shape)} has {elements:,} elements; at most {TILE_ELEMENTS:,} are allowed",
+                    span, hint="use smaller tiles and loop over them")  # fmt: skip

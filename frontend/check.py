@@ -1,0 +1,85 @@
+"""Syntax to a checked program. Mistakes are collected statement by statement and raised together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from hkc.frontend import syntax
+from hkc.frontend.builder import Builder
+from hkc.frontend.constants import compile_time, constants, refuse_taken
+from hkc.frontend.parse import parse, read
+from hkc.frontend.program import Checked, Kernel
+from hkc.frontend.reference import check_references
+from hkc.frontend.scope import Bound, Scope, Silenced, describe, suggestion
+from hkc.frontend.signature import Signature
+from hkc.frontend.statements import Statements
+from hkc.support.dtypes import DType
+from hkc.support.errors import Diagnostic, HkcError, error
+
+
+def check_file(path: str | Path, overrides: Mapping[str, str] | None = None) -> Checked:
+    """Reads, parses and checks a file. Raises `HkcError` with every mistake that was found."""
+    return check(parse(read(path)), overrides)
+
+
+def check(file: syntax.File, overrides: Mapping[str, str] | None = None) -> Checked:
+    """The checked program of a file, with `overrides` (NAME -> text) in place of its `const` and `tune` values.
+
+    Raises `HkcError` with all mistakes in the order of the text, and `HkcUsageError` for overrides that don't fit.
+    """
+    diagnostics: list[Diagnostic] = []
+    names = constants(file, overrides or {}, diagnostics)
+    kernels: list[Kernel] = []
+    for kernel in file.kernels:
+        if any(kernel.name.name == k.name for k in kernels):
+            diagnostics += error("HK304", f"a kernel `{kernel.name.name}` exists already", kernel.span).diagnostics
+        kernels.append(_kernel(kernel, names, diagnostics))
+    examples = _examples(file.examples, names, kernels, diagnostics)
+    check_references(file.references, names, kernels, diagnostics)
+    if diagnostics:
+        raise HkcError(*sorted(diagnostics, key=_position))
+    values = tuple((n, b.meaning) for n, b in names.items() if b.span and isinstance(b.meaning, (bool, int, float, DType)))
+    return Checked(file.source, values, tuple(kernels), examples, file.references)
+
+
+def _kernel(kernel: syntax.Kernel, names: Mapping[str, Bound], diagnostics: list[Diagnostic]) -> Kernel:
+    builder = Builder()
+    signature = Signature(dict(names), builder, diagnostics)
+    signature.declare(kernel.parameters)
+    hints = signature.hints(kernel.hints)
+    statements = Statements(Scope(signature.names), builder, diagnostics)
+    statements.body(kernel.body)
+    return Kernel(kernel.name.name, tuple(signature.params), tuple(signature.arguments), statements.grid.extents, hints,
+                  tuple(builder.ops), kernel.span)  # fmt: skip
+
+
+def _examples(bindings: Sequence[syntax.Binding], names: Mapping[str, Bound], kernels: Sequence[Kernel],
+              diagnostics: list[Diagnostic]) -> tuple[tuple[str, int | float], ...]:  # fmt: skip
+    """The values of dims and scalars that a run uses where nothing else is said."""
+    dims = {d for k in kernels for d in k.dims}
+    scalars = {s for k in kernels for s in k.scalars}
+    found: dict[str, int | float] = {}
+    for binding in bindings:
+        name = binding.name
+        try:
+            if name.name not in dims | scalars:
+                raise error("HK310", f"no kernel has a dim or scalar `{name.name}`", name.span,
+                            hint=suggestion(name.name, sorted(dims | scalars)))  # fmt: skip
+            if name.name in found:
+                raise error("HK310", f"`{name.name}` has an example value already", name.span)
+            value = compile_time(binding.value, names, "an example value")
+            if isinstance(value, bool) or not isinstance(value, (int, float)):
+                raise error("HK310", f"an example value is a number, not {describe(value)}", binding.value.span)
+            if name.name in dims and not (isinstance(value, int) and 0 <= value < 2**63):
+                raise error("HK310", f"an extent is a whole number from 0, not {value}", binding.value.span)
+            found[name.name] = value
+        except HkcError as problem:
+            diagnostics += problem.diagnostics
+        except Silenced:
+            pass
+    return tuple(found.items())
+
+
+def _position(diagnostic: Diagnostic) -> tuple[int, int]:
+    return (diagnostic.spans[0].line, diagnostic.spans[0].column) if diagnostic.spans else (0, 0)

@@ -1,0 +1,89 @@
+"""The compile-time values of a file: `const` and `tune` lines, and values given from outside in their place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hkc.frontend import syntax
+from hkc.frontend.builder import Builder
+from hkc.frontend.expressions import Expressions
+from hkc.frontend.functions import FUNCTIONS, SHAPED
+from hkc.frontend.program import Value
+from hkc.frontend.scope import Bound, Meaning, Scope, Silenced, describe, predefined, suggestion
+from hkc.support.dtypes import DTYPES, DType
+from hkc.support.errors import Diagnostic, HkcError, HkcUsageError, Note, error
+
+WORDS = frozenset({*FUNCTIONS, *SHAPED, "tile_ids", "range", "global"})
+"""Names that the language keeps for itself."""
+
+
+def constants(file: syntax.File, overrides: Mapping[str, str], diagnostics: list[Diagnostic]) -> dict[str, Bound]:
+    """The names that all kernels of a file see. Raises `HkcUsageError` for overrides that don't fit."""
+    known = [c.binding.name.name for c in file.constants]
+    for name in overrides:
+        if name not in known:
+            hint = suggestion(name, known) or (f"it has {', '.join(known)}" if known else None)
+            raise HkcUsageError(Diagnostic("HK305", f"{file.source.name} has no constant `{name}`", hint=hint))
+    names = predefined()
+    for constant in file.constants:
+        name = constant.binding.name
+        kind = "tune parameter" if constant.tunable else "constant"
+        meaning: Meaning | None = None
+        try:
+            refuse_taken(name, names)
+            meaning = _value(constant, kind, names)
+        except HkcError as problem:
+            diagnostics += problem.diagnostics
+        except Silenced:
+            pass
+        if meaning is not None and name.name in overrides:
+            meaning = _override(name.name, overrides[name.name], meaning)
+        names.setdefault(name.name, Bound(meaning, kind, name.span))
+    return names
+
+
+def refuse_taken(name: syntax.Name, names: Mapping[str, Bound]) -> None:
+    """Raises `HkcError` where a new name is in use already, or a word of the language."""
+    bound = names.get(name.name)
+    if bound is not None:
+        notes = (Note(f"`{name.name}` is defined here", bound.span),) if bound.span else ()
+        raise error("HK304", f"`{name.name}` is already a {bound.kind}", name.span, notes=notes)
+    if name.name in WORDS:
+        raise error("HK304", f"`{name.name}` is a word of the language", name.span, hint="choose another name")
+
+
+def compile_time(expr: syntax.Expr, names: Mapping[str, Bound], what: str) -> Meaning:
+    """The value of an expression over constants. Raises `HkcError` where it is none."""
+    operand = Expressions(Scope(dict(names)), Builder()).operand(expr)
+    if isinstance(operand.meaning, Value):
+        raise error("HK208", f"{what} must be known at compile time", operand.span)
+    return operand.meaning
+
+
+def _value(constant: syntax.Constant, kind: str, names: Mapping[str, Bound]) -> Meaning:
+    expr = constant.binding.value
+    meaning = compile_time(expr, names, f"the value of a {kind}")
+    if constant.tunable and (not isinstance(meaning, int) or isinstance(meaning, bool)):
+        raise error("HK208", f"a tune parameter is a whole number, not {describe(meaning)}", expr.span, hint="use const")
+    return meaning
+
+
+def _override(name: str, text: str, default: Meaning) -> Meaning:
+    """The value that a text stands for, of the kind of the default."""
+    value: Meaning | None
+    try:
+        match default:
+            case DType():
+                kind, value = "a dtype", DTYPES.get(text)
+            case bool():
+                kind, value = "true or false", {"true": True, "false": False}.get(text.lower())
+            case int():
+                kind, value = "a whole number", int(text, 0)
+            case _:
+                kind, value = "a number", float(text)
+    except ValueError:
+        value = None
+    if value is None or isinstance(value, int) and abs(value) >= 2**63:
+        hint = suggestion(text, DTYPES) if isinstance(default, DType) else None
+        raise HkcUsageError(Diagnostic("HK305", f"`{name}` must be {kind}, not `{text}`", hint=hint))
+    return value

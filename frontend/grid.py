@@ -1,0 +1,54 @@
+"""`tile_ids`: defines the grid of a kernel and gives the position of the workgroup in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hkc.frontend import arithmetic, syntax
+from hkc.frontend.scope import Meaning
+from hkc.support.errors import Note, Span, error
+
+if TYPE_CHECKING:
+    from hkc.frontend.expressions import Expressions
+
+SPELLING = "tile_ids(extent, …)"
+AXES = 3
+
+
+@dataclass
+class Grid:
+    """The grid of the kernel that is being checked: extent texts once `tile_ids` was called, and loops around."""
+
+    extents: tuple[str, ...] = ("1",)
+    place: Span | None = None
+    loops: int = 0
+
+    def tile_ids(self, c: Expressions, call: syntax.Call) -> Meaning:
+        """One index per extent. Raises `HkcError`, for a second call or one in a loop too."""
+        if self.loops:
+            raise error("HK309", "`tile_ids` can't stand in a loop", call.span, hint="it defines the grid; call it first")
+        if self.place is not None:
+            raise error("HK309", "a kernel has one `tile_ids`", call.span, notes=(Note("the first one is here", self.place),))
+        self.place = call.span
+        for keyword in call.keywords:
+            if keyword.name.name != "order":
+                raise error("HK211", f"`tile_ids` has no argument `{keyword.name.name}`", keyword.name.span, hint=SPELLING)
+            if not isinstance(keyword.value, syntax.Name) or keyword.value.name != "rows":
+                raise error("HK307", "the only order of tiles so far is `rows`", keyword.value.span)
+        if not 1 <= len(call.arguments) <= AXES:
+            raise error("HK309", f"a grid has 1 to {AXES} axes, not {len(call.arguments)}", call.span, hint=SPELLING)
+        operands = [c.operand(a) for a in call.arguments]
+        values = [arithmetic.index(c.b, o) for o in operands]
+        for operand, value in zip(operands, values, strict=True):
+            if value.extent is None:
+                raise error("HK309", "the grid may depend on dims, scalars and constants only", operand.span,
+                            notes=operand.origin("value"))  # fmt: skip
+        self.extents = tuple(_outermost(v.extent or "") for v in values)
+        ids = c.b.tile_op("tile_id", values, call.span, {}, order="rows")
+        return ids[0] if len(ids) == 1 else ids
+
+
+def _outermost(extent: str) -> str:
+    """An extent's text without the brackets that only matter inside a larger one."""
+    return extent[1:-1] if extent.startswith("(") else extent

@@ -1,0 +1,137 @@
+"""What names and expressions stand for while a kernel is checked, and how messages speak of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+
+from hkc.dialects.types import GlobalType, IndexType, ScalarType, TileType
+from hkc.frontend import syntax
+from hkc.frontend.program import Value
+from hkc.support.dtypes import DTYPES, DType
+from hkc.support.errors import HkcError, Note, Span, error
+
+Number = bool | int | float
+"""A compile-time number. It takes its dtype from what it meets."""
+
+Meaning = Number | DType | Value | tuple[Value, ...]
+"""What an expression stands for; a tuple only where a call gives several values."""
+
+
+class Silenced(Exception):
+    """An expression uses a name whose definition was already complained about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """An expression and what it stands for."""
+
+    meaning: Meaning
+    expr: syntax.Expr
+
+    @property
+    def span(self) -> Span:
+        """The place of the expression."""
+        return self.expr.span
+
+    def origin(self, what: str = "shape") -> tuple[Note, ...]:
+        """A note that shows where a named operand got its type, where that is another line."""
+        if not isinstance(self.expr, syntax.Name) or not isinstance(self.meaning, Value):
+            return ()
+        place = self.meaning.span
+        return () if place.line == self.span.line else (Note(f"`{self.expr.name}` gets its {what} here", place),)
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A name in scope: what it stands for (None after a mistake), what it is called in messages, where it was bound."""
+
+    meaning: Meaning | None
+    kind: str
+    span: Span | None = None
+
+
+def predefined() -> dict[str, Bound]:
+    """The names that every file knows."""
+    numbers: dict[str, Number] = {"True": True, "False": False, "inf": float("inf"), "nan": float("nan")}
+    names = {name: Bound(value, "predefined value") for name, value in numbers.items()}
+    return names | {name: Bound(d, "dtype") for name, d in DTYPES.items()}
+
+
+@dataclass
+class Scope:
+    """The names that are visible at one point; `gone` are those that only existed within a loop."""
+
+    names: dict[str, Bound]
+    gone: dict[str, Span] = field(default_factory=dict)
+
+    def look_up(self, name: syntax.Name, functions: Iterable[str] = ()) -> Meaning:
+        """What a name stands for. Raises `HkcError` with a suggestion, or `Silenced`."""
+        bound = self.names.get(name.name)
+        if bound is None:
+            problem = self._unknown(name, functions)
+            self.names[name.name] = Bound(None, "unknown name")
+            raise problem
+        if bound.meaning is None:
+            raise Silenced
+        return bound.meaning
+
+    def _unknown(self, name: syntax.Name, functions: Iterable[str]) -> HkcError:
+        if name.name in self.gone:
+            note = Note(f"`{name.name}` gets a value here, inside the loop", self.gone[name.name])
+            return error("HK302", f"`{name.name}` does not exist after the loop that defines it", name.span, notes=(note,),
+                         hint=f"give `{name.name}` a value before the loop")  # fmt: skip
+        if name.name in functions:
+            return error("HK301", f"`{name.name}` is a function; call it", name.span)
+        return error("HK301", f"unknown name `{name.name}`", name.span,
+                     hint=suggestion(name.name, [n for n, b in self.names.items() if b.meaning is not None]))  # fmt: skip
+
+
+def suggestion(word: str, known: Iterable[str]) -> str | None:
+    """``did you mean `x`?`` for the known word that is nearest, if any is near."""
+    near = get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f"did you mean `{near[0]}`?" if near else None
+
+
+def describe(meaning: Meaning) -> str:
+    """How messages speak of a value."""
+    match meaning:
+        case Value(type=TileType() as t):
+            return f"a {t} tile"
+        case Value(type=GlobalType()):
+            return "a tensor in memory"
+        case Value(type=ScalarType(dtype=d)):
+            return f"a scalar of {d}"
+        case Value(type=IndexType()):
+            return "an index"
+        case DType(name=name):
+            return f"the dtype {name}"
+        case tuple():
+            return "several values"
+    return f"the number {meaning}"
+
+
+def is_number(meaning: Meaning) -> bool:
+    """Whether it is known at compile time (a dtype doesn't count)."""
+    return isinstance(meaning, (bool, int, float))
+
+
+def tile_type(meaning: Meaning) -> TileType | None:
+    """The type of a tile; None for anything else."""
+    return meaning.type if isinstance(meaning, Value) and isinstance(meaning.type, TileType) else None
+
+
+def scalar_dtype(meaning: Meaning) -> str | None:
+    """The dtype of a scalar; None for anything else."""
+    return meaning.type.dtype if isinstance(meaning, Value) and isinstance(meaning.type, ScalarType) else None
+
+
+def is_integral(meaning: Meaning) -> bool:
+    """Whether it can serve as an index: a whole number, an index, a scalar of an integer dtype."""
+    if isinstance(meaning, Value) and isinstance(meaning.type, IndexType):
+        return True
+    dtype = scalar_dtype(meaning)
+    if dtype is not None:
+        return DTYPES[dtype].kind in ("int", "uint")
+    return isinstance(meaning, int) and not isinstance(meaning, bool)

@@ -1,0 +1,120 @@
+"""The first line of a kernel: parameters with their types, symbolic dims, hints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from hkc.dialects.types import GlobalType, IndexType, ScalarType
+from hkc.frontend import syntax
+from hkc.frontend.builder import Builder
+from hkc.frontend.codes import RANK
+from hkc.frontend.constants import WORDS, compile_time, refuse_taken
+from hkc.frontend.program import Value
+from hkc.frontend.scope import Bound, Silenced, describe, suggestion
+from hkc.machine.abi import GlobalParam, Param, ScalarParam
+from hkc.support.dtypes import DTYPES, DType
+from hkc.support.errors import Diagnostic, HkcError, error
+
+HINTS = {"waves": (1, 2, 4, 8, 16)}
+"""The hints that have an effect, with their legal values."""
+LATER_HINTS = ("schedule", "stages", "waves_per_eu", "mfma", "swizzle", "unroll", "align")
+
+
+@dataclass
+class Signature:
+    """Collects what the first line of a kernel declares; `names` are those visible in its body."""
+
+    names: dict[str, Bound]
+    builder: Builder
+    diagnostics: list[Diagnostic]
+    params: list[Param] = field(default_factory=list)
+    arguments: list[Value] = field(default_factory=list)
+
+    def declare(self, parameters: tuple[syntax.Parameter, ...]) -> None:
+        """Parameters in order, then their dims; a dim that is not a constant becomes an index of that name."""
+        shared, own = dict(self.names), {p.name.name for p in parameters}
+        for parameter in parameters:
+            bound = Bound(None, "parameter", parameter.name.span)
+            try:
+                refuse_taken(parameter.name, self.names)
+                bound = self._parameter(parameter, shared, own)
+            except HkcError as problem:
+                self.diagnostics += problem.diagnostics
+            except Silenced:
+                pass
+            self.names.setdefault(parameter.name.name, bound)
+
+    def _parameter(self, parameter: syntax.Parameter, shared: Mapping[str, Bound], own: set[str]) -> Bound:
+        kind, name = parameter.type, parameter.name.name
+        if isinstance(kind, syntax.Index) and kind.base.name == "global":
+            return self._tensor(parameter, kind, shared, own)
+        scalar = isinstance(kind, syntax.Name) and (kind.name in shared or kind.name not in WORDS)
+        if not scalar:
+            raise error("HK306", "a parameter is a tensor or a number", kind.span, hint=f"`{name}: global[f32, M, N]` or `{name}: f32`")
+        dtype = self._dtype(kind, shared)
+        self.params.append(ScalarParam(name, dtype.name))
+        value = Value(ScalarType(dtype.name), parameter.span, name if dtype.kind == "int" else None)
+        self.arguments.append(value)
+        return Bound(value, "parameter", parameter.name.span)
+
+    def _tensor(self, parameter: syntax.Parameter, kind: syntax.Index, shared: Mapping[str, Bound], own: set[str]) -> Bound:
+        if not 2 <= len(kind.items) <= RANK + 1:
+            raise error("HK306", f"a tensor has a dtype and 1 to {RANK} dims", kind.span, hint="global[f32, M, N]")
+        dtype = self._dtype(kind.items[0], shared)
+        dims = tuple(self._dim(item, shared, own) for item in kind.items[1:])
+        value = Value(GlobalType(dims, dtype.name), parameter.span)
+        self.params.append(GlobalParam(parameter.name.name, dtype.name, dims))
+        self.arguments.append(value)
+        for axis, (dim, item) in enumerate(zip(dims, kind.items[1:], strict=True)):
+            if isinstance(dim, str) and dim not in self.names:
+                position = self.builder.constant(axis, IndexType(), item.span)
+                extent = self.builder.op("memref.dim", [value, position], IndexType(), item.span)
+                extent.extent = dim
+                self.names[dim] = Bound(extent, "dim", item.span)
+        return Bound(value, "parameter", parameter.name.span)
+
+    def _dtype(self, expr: syntax.Expr, shared: Mapping[str, Bound]) -> DType:
+        meaning = compile_time(expr, shared, "a dtype")
+        if not isinstance(meaning, DType):
+            raise error("HK306", f"a dtype is needed here, not {describe(meaning)}", expr.span, hint=f"one of {', '.join(DTYPES)}")
+        if meaning.kind in ("uint", "bool"):
+            raise error("HK405", f"parameters of {meaning} are not in the language yet", expr.span)
+        return meaning
+
+    def _dim(self, expr: syntax.Expr, shared: Mapping[str, Bound], own: set[str]) -> str | int:
+        if isinstance(expr, syntax.Name) and expr.name not in shared:
+            if expr.name in WORDS or expr.name in own:
+                raise error("HK306", f"`{expr.name}` can't name a dim", expr.span, hint="choose another name")
+            return expr.name
+        meaning = compile_time(expr, shared, "a dim that is not a name")
+        if not isinstance(meaning, int) or isinstance(meaning, bool) or not 0 <= meaning < 2**63:
+            raise error("HK306", f"a dim is a name or a whole number, not {describe(meaning)}", expr.span)
+        return meaning
+
+    def hints(self, bindings: tuple[syntax.Binding, ...]) -> tuple[tuple[str, int], ...]:
+        """The hints after `with`; one that has no effect is a mistake."""
+        found: dict[str, int] = {}
+        for binding in bindings:
+            try:
+                found[binding.name.name] = self._hint(binding, found)
+            except HkcError as problem:
+                self.diagnostics += problem.diagnostics
+            except Silenced:
+                pass
+        return tuple(found.items())
+
+    def _hint(self, binding: syntax.Binding, found: Mapping[str, int]) -> int:
+        word = binding.name
+        if word.name in LATER_HINTS:
+            raise error("HK308", f"the hint `{word.name}` has no effect yet", word.span, hint="leave it out")
+        if word.name not in HINTS:
+            raise error("HK307", f"unknown hint `{word.name}`", word.span, hint=suggestion(word.name, (*HINTS, *LATER_HINTS)))
+        if word.name in found:
+            raise error("HK304", f"the hint `{word.name}` is given twice", word.span)
+        value, legal = compile_time(binding.value, self.names, "a hint"), HINTS[word.name]
+        if not isinstance(value, int) or isinstance(value, bool) or value not in legal:
+            raise error("HK307", f"`{word.name}` is one of {', '.join(map(str, legal))}, not {describe(value)}", binding.value.span)
+        return value
+
+
