@@ -81,7 +81,7 @@ class Mfma:
                 self.a_layout(),
                 self.b_layout(),
                 self.acc_layout(),
-            )  # built here so that a table that contradicts itself fails
+            )  # a wrong table fails here
 
     def _check_count(self, operand: str, elements: int, dtype: str, vgprs: int) -> None:
         if dtype not in BITS or elements * BITS[dtype] != vgprs * 32 * WAVE:

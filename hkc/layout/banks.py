@@ -46,5 +46,6 @@ def _busiest(dwords: Ints, banks: int) -> Ints:
     distinct = rows >= 0
     distinct[:, 1:] &= rows[:, 1:] != rows[:, :-1]
     row = np.broadcast_to(np.arange(len(rows))[:, None], rows.shape)
-    used: Ints = np.bincount((row * banks + rows % banks)[distinct], minlength=len(rows) * banks)
-    return used.reshape(len(rows), banks).max(axis=1).reshape(dwords.shape[:-1])
+    used = np.bincount((row * banks + rows % banks)[distinct], minlength=len(rows) * banks)
+    busiest: Ints = used.reshape(len(rows), banks).max(axis=1).reshape(dwords.shape[:-1])
+    return busiest

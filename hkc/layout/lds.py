@@ -59,7 +59,9 @@ class LdsMap:
             raise self._error("the extents are no multiples of the block's")
         if not all(0 <= i < j < self.block_bits for i, j in self.xor) or len(set(self.xor)) < len(self.xor):
             raise self._error(f"each XOR pair is a bit and a higher bit of {self.block_bits} bits, once")
-        if self.pad and (self.interval < 1 or self.interval % self.granule or self.pad % self.itemsize):
+        if (self.interval, self.pad) != (0, 0) and (self.interval < 1 or self.pad < 1):
+            raise self._error("padding needs a positive interval and size")
+        if self.interval % self.itemsize or self.pad % self.itemsize:
             raise self._error("padding must fall between whole elements")
         self._check_strides()
 
