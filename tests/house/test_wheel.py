@@ -37,7 +37,7 @@ def wheel(root: Path, stages: tuple[str, ...], tmp_path_factory: pytest.TempPath
 def scripts(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """`bin` of a new environment that holds the wheel; what hkc depends on it borrows from this one."""
     folder = tmp_path_factory.mktemp("venv")
-    venv.create(folder, with_pip=False)
+    venv.create(folder, symlinks=True)
     python = folder / "bin" / "python"
     _run(sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-index", wheel, cwd=folder)
     (site,) = folder.glob("lib/python*/site-packages")
