@@ -206,13 +206,12 @@ def load(name: str, folder: Path | None = None) -> Chip:
 
     Raises HK422 (usage) for an unknown name, HK421 for a table that is malformed or contradicts itself.
     """
-    for root in _roots(folder):
-        if (root / name / "chip.toml").is_file():
-            return _chip(root / name)
     known = names(folder)
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]}?" if near else None
-    raise HkcUsageError(Diagnostic("HK422", f"unknown chip `{name}`; known: {', '.join(known)}", hint=hint))
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]}?" if near else None
+        raise HkcUsageError(Diagnostic("HK422", f"unknown chip `{name}`; known: {', '.join(known)}", hint=hint))
+    return _chip(next(root / name for root in _roots(folder) if (root / name / "chip.toml").is_file()))
 
 
 def _roots(folder: Path | None) -> tuple[Path, ...]:

@@ -29,10 +29,12 @@ def invertible_maps(bits: int) -> st.SearchStrategy[LinearMap]:
 
 
 @st.composite
-def layouts(draw: st.DrawFn, rank: int | None = None, lane_bits: int = 3, wave_bits: int = 1) -> DistributedLayout:
+def layouts(
+    draw: st.DrawFn, rank: int | None = None, lane_bits: int = 3, wave_bits: int = 1, low: int = 0, high: int = 2
+) -> DistributedLayout:
     """Any layout: a random basis of the block, dealt to registers, lanes and waves, filled up with copies."""
     rank = draw(st.integers(1, 3)) if rank is None else rank
-    bits = draw(st.lists(st.integers(0, 2), min_size=rank, max_size=rank))
+    bits = draw(st.lists(st.integers(low, high), min_size=rank, max_size=rank))  # log2 of the block's extents
     block = tuple(1 << b for b in bits)
     basis = list(draw(invertible_maps(sum(bits))).columns)
     fixed = lane_bits + wave_bits

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from layout_strategies import layouts
 
 from hkc.layout import DistributedLayout, Piece, blocked, tile_waves
 from hkc.support.errors import HkcError
-from layout_strategies import layouts
 
 SMALL = DistributedLayout((4, 4), ((0, 1),), ((0, 2), (1, 0)), ((2, 0),))
 
@@ -165,7 +165,7 @@ def test_malformed_layouts_are_refused(parts, why):
 
 def test_misfits_are_refused():
     assert SMALL.fits((8, 12)) and not SMALL.fits((8, 6)) and not SMALL.fits((8,)) and not SMALL.fits((0, 4))
-    with pytest.raises(HkcError, match="HK404.*8x6 tile"):
+    with pytest.raises(HkcError, match=r"HK404.*8x6 tile"):
         SMALL.grid((8, 6))
     with pytest.raises(HkcError, match="HK405"):
         DistributedLayout.parse("4x4 r(0,1)")

@@ -36,20 +36,20 @@ def by_definition(source, target, shape):
 
 @st.composite
 def pairs(draw):
-    """Two layouts of equal rank, often related so that cheap classes occur."""
-    rank = draw(st.integers(1, 2))
-    one = draw(layouts(rank, lane_bits=2))
-    kind = draw(st.sampled_from(["any", "registers", "lanes", "mixed"]))
+    """Two layouts of equal rank, often related so that every class occurs."""
+    one = draw(layouts(rank=2, lane_bits=2, low=2, high=3))
+    kind = draw(st.sampled_from(["any", "registers", "select", "lanes", "waves"]))
     register, lane, wave = list(one.register), list(one.lane), list(one.wave)
     if kind == "any":
-        return one, draw(layouts(rank, lane_bits=2))
+        return one, draw(layouts(rank=2, lane_bits=2, low=1, high=3))
     if kind == "registers":
         register = draw(st.permutations(register))
+    if kind == "select":
+        lane[0] = tuple(a ^ b for a, b in zip(lane[0], register[-1], strict=True))
     if kind == "lanes":
-        moved = draw(st.permutations(register + lane))
-        register, lane = moved[: len(register)], moved[len(register) :]
-    if kind == "mixed" and register:
-        lane[0] = tuple(a ^ b for a, b in zip(lane[0], register[0], strict=True))
+        register[0], lane[0] = lane[0], register[0]
+    if kind == "waves":
+        register[0], wave[0] = wave[0], register[0]
     return one, DistributedLayout(one.block, tuple(register), tuple(lane), tuple(wave))
 
 

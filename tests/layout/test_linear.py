@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from layout_strategies import invertible_maps, linear_maps
 
 from hkc.layout import LinearMap
 from hkc.support.errors import HkcError
-from layout_strategies import invertible_maps, linear_maps
 
 inputs = st.integers(0, 63)
 
