@@ -6,6 +6,8 @@ from typing import Any
 
 from hkc.dialects.define import TILE, Mismatch, operand, result, tile_op
 from hkc.dialects.types import TileType
+from hkc.layout import DistributedLayout
+from hkc.support.errors import HkcBug
 
 
 @tile_op("cast", spelling="cast(tile, dtype)")
@@ -29,3 +31,40 @@ class Cast:
     @staticmethod
     def meaning(x: Any, *, dtype: Any) -> Any:
         return x.astype(dtype)
+
+    @staticmethod
+    def forward(layout: DistributedLayout, x: TileType, d: TileType) -> DistributedLayout:
+        """The result is held like the operand."""
+        return layout
+
+    @staticmethod
+    def backward(layout: DistributedLayout, x: TileType, d: TileType) -> DistributedLayout:
+        """The operand is held like the result."""
+        return layout
+
+    @staticmethod
+    def lower(low: Any, op: Any) -> None:
+        source, target = op.operands[0].type.element_type, op.results[0].type.element_type
+        kind = low.fragment_type(op.results[0])
+        convert = _conversion(source, target)
+        vectors = low.fragments(op.operands[0])
+        low.values[op.results[0]] = [v if convert is None else low.build.op(convert, [v], [kind]) for v in vectors]
+
+
+def _conversion(source: Any, target: Any) -> str | None:
+    """The `arith` op that converts elements; None where the types are one."""
+    if str(source) == str(target):
+        return None
+    floats = tuple(str(t) in ("f64", "f32", "f16", "bf16") for t in (source, target))
+    from_bool = str(source) == "i1"
+    if floats == (True, True):
+        if source.width == target.width:
+            raise HkcBug(f"a cast from {source} to {target} must go through f32")
+        return "arith.extf" if source.width < target.width else "arith.truncf"
+    if floats == (False, True):
+        return "arith.uitofp" if from_bool else "arith.sitofp"
+    if floats == (True, False):
+        return "arith.fptosi"
+    if source.width > target.width:
+        return "arith.trunci"
+    return "arith.extui" if from_bool else "arith.extsi"

@@ -52,3 +52,12 @@ class Iota:
     def meaning(*, shape: tuple[int, ...], axis: int) -> Any:
         steps = np.arange(shape[axis], dtype=np.int32)
         return np.broadcast_to(np.expand_dims(steps, [i for i in range(len(shape)) if i != axis]), shape)
+
+    @staticmethod
+    def lower(low: Any, op: Any) -> None:
+        tile, axis = op.results[0], op.attributes["axis"].value
+        layout = low.layout(tile)
+        low.values[tile] = [
+            low.build.pack([low.coordinate_value(layout, axis, r, origin[axis]) for r in range(layout.registers)])
+            for origin in layout.fragment_offsets(low.shape(tile))
+        ]

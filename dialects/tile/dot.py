@@ -53,3 +53,16 @@ class Dot:
     @staticmethod
     def meaning(a: Any, b: Any, acc: Any) -> Any:
         return acc + np.matmul(a.astype(acc.dtype), b.astype(acc.dtype))
+
+    @staticmethod
+    def lower(low: Any, op: Any) -> None:
+        # The instruction gets the operands exchanged, and so computes the transpose: a lane then holds neighbours along
+        # a row of the result, which is what stores want.
+        a, b, acc = (low.fragments(v) for v in op.operands)
+        rows, depth = low.layout(op.operands[0]).grid(low.shape(op.operands[0]))
+        columns = len(b) // depth
+        total = list(acc)
+        for k, i, j in np.ndindex(depth, rows, columns):
+            at = i * columns + j
+            total[at] = low.mfma(op, b[k * columns + j], a[i * depth + k], total[at])
+        low.values[op.results[0]] = total

@@ -71,6 +71,12 @@ class Load:
         tile[at] = src[inside]
         return tile
 
+    @staticmethod
+    def lower(low: Any, op: Any) -> None:
+        src, fill, *offsets = op.operands
+        window = low.window(src, op.results[0], offsets)
+        low.values[op.results[0]] = window.load(low.scalar(fill))
+
 
 @tile_op("store", pure=False, spelling="store(tensor, [offset, …], tile)")
 class Store:
@@ -92,3 +98,8 @@ class Store:
     def meaning(value: Any, dst: Any, offsets: tuple[int, ...]) -> None:
         inside, at = window(dst.shape, offsets, value.shape)
         dst[inside] = value[at]
+
+    @staticmethod
+    def lower(low: Any, op: Any) -> None:
+        value, dst, *offsets = op.operands
+        low.window(dst, value, offsets).store(low.fragments(value))

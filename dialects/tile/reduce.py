@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 
 from hkc.dialects.define import INT, TEXT, TILE, Mismatch, attribute, operand, result, tile_op
 from hkc.dialects.types import TileType
+from hkc.layout import DistributedLayout
+from hkc.support.errors import HkcBug
 
 KINDS = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
 """The kinds of reduction and the NumPy ufunc that each folds with (max and min propagate NaN)."""
+
+FLOAT_OPS = {"sum": "addf", "prod": "mulf", "max": "maximumf", "min": "minimumf"}
+"""The `arith` op that folds floats."""
+
+INTEGER_OPS = {"sum": "addi", "prod": "muli", "max": "maxsi", "min": "minsi"}
+"""The `arith` op that folds integers."""
 
 
 @tile_op("reduce", spelling="sum|prod|max|min(tile, axis=…)")
@@ -39,3 +48,46 @@ class Reduce:
     @staticmethod
     def meaning(x: Any, *, axis: int, kind: str) -> Any:
         return KINDS[kind].reduce(x, axis=axis, keepdims=True)
+
+    @staticmethod
+    def forward(layout: DistributedLayout, x: TileType, d: TileType, *, axis: int, kind: str) -> DistributedLayout:
+        """The result stays where the elements were folded; lanes along the axis hold copies."""
+        return layout.reduce(axis)
+
+    @staticmethod
+    def lower(low: Any, op: Any) -> None:
+        source, target = op.operands[0], op.results[0]
+        axis, kind = op.attributes["axis"].value, op.attributes["kind"].value
+        layout = low.layout(source)
+        fold = _folder(low, kind, source.type.element_type)
+        if any(basis[axis] for basis in layout.wave):
+            raise HkcBug(f"a reduction across waves reached the lowering: {layout}")
+        vectors = _fold_registers(low, source, target, axis, fold)
+        for bit, basis in enumerate(layout.lane):
+            if basis[axis]:
+                vectors = [fold(v, low.shuffle_xor(v, 1 << bit)) for v in vectors]
+        low.values[target] = vectors
+
+
+def _folder(low: Any, kind: str, element: Any) -> Any:
+    is_float = str(element) in ("f64", "f32", "f16", "bf16")
+    name = (FLOAT_OPS if is_float else INTEGER_OPS)[kind]
+    return lambda a, b: low.build.binary(name, a, b)
+
+
+def _fold_registers(low: Any, source: Any, target: Any, axis: int, fold: Any) -> list[Any]:
+    """What each lane can fold by itself, in the order of the coordinates along `axis`."""
+    held = low.layout(source).coordinates(low.shape(source))[:, :, 0, 0]
+    groups: dict[tuple[int, ...], list[tuple[int, int, int]]] = {}
+    for f, r in np.ndindex(*held.shape[:2]):
+        at = [int(c) for c in held[f, r]]
+        groups.setdefault((*at[:axis], 0, *at[axis + 1 :]), []).append((at[axis], f, r))
+    vectors = low.fragments(source)
+    result = []
+    for fragment in low.layout(target).coordinates(low.shape(target))[:, :, 0, 0]:
+        elements = []
+        for at in fragment:
+            parts = [low.build.extract(vectors[f], r) for _, f, r in sorted(groups[tuple(int(c) for c in at)])]
+            elements.append(functools.reduce(fold, parts))
+        result.append(low.build.pack(elements))
+    return result

@@ -8,6 +8,22 @@ import numpy as np
 
 from hkc.dialects.define import INTS, TILE, Mismatch, attribute, operand, result, tile_op
 from hkc.dialects.types import TileType, extents
+from hkc.layout import DistributedLayout
+
+LDS_MAP, LDS_OFFSET = "hkc.lds_map", "hkc.lds_offset"
+"""Attributes of a `convert_layout` that goes through LDS: the buffer's byte map and its offset in bytes."""
+
+
+def _with_unit_dims(layout: DistributedLayout, old: tuple[int, ...], new: tuple[int, ...]) -> DistributedLayout:
+    """A layout of shape `old` for the shape `new`, which differs in dims of extent 1."""
+    for dim in reversed(range(len(old))):
+        if old[dim] == 1:
+            layout = layout.drop(dim) if layout.rank > 1 else layout
+    kept = [n for n in old if n != 1]
+    for dim, extent in enumerate(new):
+        if extent == 1 and (kept or dim):
+            layout = layout.insert(dim)
+    return layout
 
 
 @tile_op("transpose", spelling="tile.T")
@@ -31,6 +47,27 @@ class Transpose:
     def meaning(x: Any, *, permutation: tuple[int, ...]) -> Any:
         return np.transpose(x, permutation)
 
+    @staticmethod
+    def forward(
+        layout: DistributedLayout, x: TileType, d: TileType, *, permutation: tuple[int, ...]
+    ) -> DistributedLayout:
+        """The dims of the layout reordered: no element moves."""
+        return layout.transpose(permutation)
+
+    @staticmethod
+    def backward(
+        layout: DistributedLayout, x: TileType, d: TileType, *, permutation: tuple[int, ...]
+    ) -> DistributedLayout:
+        """The inverse reordering."""
+        return layout.transpose([permutation.index(i) for i in range(len(permutation))])
+
+    @staticmethod
+    def lower(low: Any, op: Any) -> None:
+        source = [0] * len(low.shape(op.operands[0]))
+        for i, p in enumerate(op.attributes["permutation"]):
+            source[p] = i
+        low.values[op.results[0]] = low.rearrange(op.operands[0], op.results[0], lambda at: at[..., source])
+
 
 @tile_op("reshape")
 class Reshape:
@@ -49,6 +86,26 @@ class Reshape:
     @staticmethod
     def meaning(x: Any, *, shape: tuple[int, ...]) -> Any:
         return np.reshape(x, shape)
+
+    @staticmethod
+    def forward(layout: DistributedLayout, x: TileType, d: TileType) -> DistributedLayout:
+        """Unit dims dropped or inserted: no element moves."""
+        return _with_unit_dims(layout, x.shape, d.shape)
+
+    @staticmethod
+    def backward(layout: DistributedLayout, x: TileType, d: TileType) -> DistributedLayout:
+        """The same the other way round."""
+        return _with_unit_dims(layout, d.shape, x.shape)
+
+    @staticmethod
+    def lower(low: Any, op: Any) -> None:
+        old, new = low.shape(op.operands[0]), low.shape(op.results[0])
+
+        def project(at: Any) -> Any:
+            flat = np.ravel_multi_index(tuple(np.moveaxis(at, -1, 0)), new)
+            return np.stack(np.unravel_index(flat, old), axis=-1)
+
+        low.values[op.results[0]] = low.rearrange(op.operands[0], op.results[0], project)
 
 
 @tile_op("broadcast")
@@ -70,10 +127,27 @@ class Broadcast:
     def meaning(x: Any, *, shape: tuple[int, ...]) -> Any:
         return np.broadcast_to(x, shape)
 
+    @staticmethod
+    def backward(layout: DistributedLayout, x: TileType, d: TileType) -> DistributedLayout:
+        """Copies along the repeated dims."""
+        for dim, (small, large) in enumerate(zip(x.shape, d.shape, strict=True)):
+            if small != large:
+                layout = layout.reduce(dim)
+        return layout
+
+    @staticmethod
+    def lower(low: Any, op: Any) -> None:
+        keep = np.array([n != 1 for n in low.shape(op.operands[0])])
+        low.values[op.results[0]] = low.rearrange(op.operands[0], op.results[0], lambda at: at * keep)
+
 
 @tile_op("convert_layout")
 class ConvertLayout:
-    """The same tile held in another layout. `buffer` and `map` say through which LDS buffer, once that is decided."""
+    """The same tile held in another layout.
+
+    The attributes `hkc.lds_map` and `hkc.lds_offset` say through which LDS buffer it goes, once that is decided; a
+    conversion without them moves nothing between lanes.
+    """
 
     x = operand(TILE)
     d = result(TILE)
@@ -88,3 +162,17 @@ class ConvertLayout:
     @staticmethod
     def meaning(x: Any) -> Any:
         return x
+
+    @staticmethod
+    def lower(low: Any, op: Any) -> None:
+        source, target = op.operands[0], op.results[0]
+        if LDS_MAP not in op.attributes:
+            low.values[target] = low.rearrange(source, target, lambda at: at)
+            return
+        buffer = low.lds_buffer(op.attributes[LDS_MAP].value, op.attributes[LDS_OFFSET].value)
+        for i, vector in enumerate(low.fragments(source)):
+            low.lds_write(vector, buffer, low.layout(source), i)
+        kind, layout = low.fragment_type(target), low.layout(target)
+        low.values[target] = [
+            low.lds_read(buffer, layout, i, kind) for i in range(layout.fragments(low.shape(target)))
+        ]

@@ -1,0 +1,114 @@
+"""Forms: what may be relied on of a module between passes. A pass says which it needs, gives and drops.
+
+Each form has a check that finds the first op that breaks it; the claimed forms are checked at stage borders and, with
+`HKC_DEBUG=1`, after every pass. The forms that hold travel with the module in its attribute `hkc.forms`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from hkc.dialects.tile.shape import LDS_MAP
+from hkc.dialects.translate import layout_text
+from hkc.layout import DistributedLayout
+from hkc.support.mlir import ir
+
+STAGED = "hkc.staged"
+"""Attribute of a `convert_layout` that goes through LDS."""
+
+ENTRY = "hkc.entry"
+"""Attribute of a kernel function: which entry point it is, "aligned" or "general"."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """A property of a module: `broken` finds what breaks it in an op, or None."""
+
+    name: str
+    doc: str
+    broken: Callable[[Any], str | None]
+
+    def check(self, module: Any) -> str | None:
+        """Why the form does not hold, or None."""
+        for op in walk(module):
+            why = self.broken(op)
+            if why:
+                return f"form `{self.name}` is broken by `{op.name}`: {why} ({op.location})"
+        return None
+
+
+def walk(root: Any) -> list[Any]:
+    """Every operation under `root`, each before the ones inside it; a list, so that ops may be erased on the way."""
+    found: list[Any] = []
+    for region in root.operation.regions:
+        for block in region:
+            for op in block.operations:
+                found.append(op.operation)
+                found += walk(op)
+    return found
+
+
+def kernels(module: Any) -> list[Any]:
+    """The kernel functions of a module."""
+    return [op for op in module.body.operations if "hkc.kernel" in op.operation.attributes]
+
+
+def _values(op: Any) -> Iterator[Any]:
+    yield from op.results
+    for region in op.regions:
+        for block in region:
+            yield from block.arguments
+
+
+def _unfit_layout(op: Any) -> str | None:
+    for value in _values(op):
+        if isinstance(value.type, ir.RankedTensorType):
+            text = layout_text(value.type)
+            if text is None:
+                return f"{value.type} has no layout"
+            if not DistributedLayout.parse(text).fits(tuple(value.type.shape)):
+                return f"the layout does not fit {value.type}"
+    return None
+
+
+def _unstaged(op: Any) -> str | None:
+    if op.name != "hkc_tile.convert_layout" or STAGED in op.attributes:
+        return None
+    source, target = (DistributedLayout.parse(layout_text(v.type) or "") for v in (op.operands[0], op.results[0]))
+    return None if (source.lane, source.wave) == (target.lane, target.wave) else "elements change lanes"
+
+
+def _unmapped(op: Any) -> str | None:
+    return "no LDS map" if STAGED in op.attributes and LDS_MAP not in op.attributes else None
+
+
+def _no_entry(op: Any) -> str | None:
+    return "no entry" if "hkc.kernel" in op.attributes and ENTRY not in op.attributes else None
+
+
+def _from(*prefixes: str) -> Callable[[Any], str | None]:
+    """Ops of these dialects must not occur."""
+    return lambda op: "it should be gone" if op.name.startswith(prefixes) else None
+
+
+def _foreign(op: Any) -> str | None:
+    return None if op.name.split(".")[0] in ("llvm", "rocdl", "builtin") else "not an LLVM op"
+
+
+FORMS = {
+    f.name: f
+    for f in (
+        Form("legal_tiles", "Every tile has a shape and dtype that the chip's passes can handle.", lambda op: None),
+        Form("numbered", "Tile ids are computed from the workgroup's number.", _from("hkc_tile.tile_id")),
+        Form("layouts", "Every tile has a layout that fits it.", _unfit_layout),
+        Form("staged", "Every conversion that moves elements between lanes goes through LDS.", _unstaged),
+        Form("lds_mapped", "Every staged conversion has its LDS buffer: byte map and offset.", _unmapped),
+        Form("entries", "Every kernel function is one entry point.", _no_entry),
+        Form("waves", "No tile is left: values are per-lane vectors.", _from("hkc_tile.", "tensor.")),
+        Form("synchronised", "LDS accesses of different waves are ordered by barriers and waits.", lambda op: None),
+        Form("rocdl", "No op of ours is left.", _from("hkc_tile.", "hkc_wave.")),
+        Form("llvm", "Everything is in the LLVM and ROCDL dialects.", _foreign),
+    )
+}

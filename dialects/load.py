@@ -1,0 +1,139 @@
+"""From op records to loaded MLIR dialects: IRDL, verifiers, builders. Runs in the worker process only."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+import hkc.dialects.tile
+import hkc.dialects.wave  # noqa: F401  (importing the packages fills the registries)
+from hkc.dialects.define import TILE_DIALECT, WAVE_DIALECT, Field, Mismatch, OpRecord, Registry
+from hkc.dialects.translate import plain_attributes, record_type, to_attribute
+from hkc.support.mlir import ext, ir
+
+VERSION = 1
+"""Version of the dialects' text, kept in the module attribute `hkc.dialect_version`."""
+
+_BASES: dict[str, Any] = {
+    "!builtin.tensor": ir.RankedTensorType,
+    "!builtin.index": ir.IndexType,
+    "!builtin.memref": ir.MemRefType,
+    "!builtin.vector": ir.VectorType,
+    "!builtin.integer": ir.IntegerType,
+    "#builtin.integer": ir.IntegerAttr,
+    "#builtin.string": ir.StringAttr,
+}
+
+
+def _hint(field: Field, variables: dict[str, TypeVar]) -> Any:
+    """The annotation by which `ext` learns the IRDL constraint of a field."""
+    base = _BASES.get(field.constraint.base or "", Any)
+    if field.role == "attribute":
+        return base
+    key = field.same or field.name
+    constraint: Any = base
+    if key in variables:
+        constraint = variables[key]
+    kind = ext.Operand if field.role == "operand" else ext.Result
+    return Sequence[kind[constraint]] if field.variadic else kind[constraint]
+
+
+def _verifier(record: OpRecord) -> Any:
+    def verify_invariants(self: Any) -> bool:
+        try:
+            verify(record, self.operation)
+        except Mismatch as m:
+            self.location.emit_error(f"{record.full_name}: {m.message}")
+            return False
+        return True
+
+    return verify_invariants
+
+
+def verify(record: OpRecord, op: Any) -> None:
+    """Check an operation against its record's type rule. Raises `Mismatch`."""
+    operands = [record_type(o.type) for o in op.operands]
+    results = tuple(record_type(r.type) for r in op.results)
+    attributes = plain_attributes(record, op.attributes)
+    expected = record.infer(operands, attributes)
+    if expected is not None and not all(_same(a, b) for a, b in zip(expected, results, strict=True)):
+        raise Mismatch(f"the result should be {', '.join(map(str, expected))}, not {', '.join(map(str, results))}")
+    check = getattr(record.cls, "check", None)
+    if check is not None:
+        check(*results, *record.bind(operands), **attributes)
+
+
+def _same(expected: Any, found: Any) -> bool:
+    """Equal but for the layout, which an inference rule doesn't know."""
+    layout = getattr(found, "layout", None)
+    return bool(expected == found or (layout is not None and type(expected)(expected.shape, expected.dtype, layout) == found))
+
+
+def _operation(dialect: Any, record: OpRecord) -> None:
+    shared = {f.same for f in record.fields if f.same}
+    bounds = {f.name: _BASES.get(f.constraint.base or "", Any) for f in record.fields if f.name in shared}
+    variables = {n: TypeVar(n, bound=b) if b is not Any else TypeVar(n) for n, b in bounds.items()}  # type: ignore[misc]
+    body: dict[str, Any] = {"__annotations__": {f.name: _hint(f, variables) for f in record.fields}}
+    body["verify_invariants"] = _verifier(record)
+    keywords = {"name": record.name, "traits": [ext.Pure] if record.pure else []}
+    types.new_class(record.cls.__name__, (dialect.Operation,), keywords, lambda ns: ns.update(body))
+
+
+def _dialect(registry: Registry, attributes: Mapping[str, Any], opaque: Mapping[str, Any]) -> Any:
+    dialect: Any = types.new_class(registry.dialect, (ext.Dialect,), {"name": registry.dialect})
+    for name, params in attributes.items():
+        body = {"__annotations__": params}
+        types.new_class(name, (dialect.Attribute,), {"name": name}, lambda ns, b=body: ns.update(b))
+    for name, params in opaque.items():
+        body = {"__annotations__": params}
+        types.new_class(name, (dialect.Type,), {"name": name}, lambda ns, b=body: ns.update(b))
+    for record in registry.ops.values():
+        _operation(dialect, record)
+    return dialect
+
+
+TILE = _dialect(TILE_DIALECT, {"layout": {"map": ir.StringAttr}}, {})
+WAVE = _dialect(WAVE_DIALECT, {}, {"lds": {"map": ir.StringAttr}, "descriptor": {}})
+
+
+def load() -> None:
+    """Load both dialects into the current context."""
+    for dialect in (TILE, WAVE):
+        dialect.load()
+
+
+def irdl_text(dialect: Any) -> str:
+    """The IRDL definition of a dialect, for `mlir-opt --irdl-file`."""
+    with ir.Context(), ir.Location.unknown():
+        return str(dialect._emit_module())
+
+
+def create(
+    cls: type,
+    *operands: Any,
+    results: Sequence[Any] | None = None,
+    loc: Any = None,
+    ip: Any = None,
+    **attributes: Any,
+) -> Any:
+    """Build the op that `cls` defines; result types come from its type rule unless given. Returns the operation.
+
+    `operands` are SSA values, a sequence for a variadic field. Attributes are plain Python values. Raises `Mismatch`.
+    """
+    record: OpRecord = cls.record  # type: ignore[attr-defined]
+    flat = [v for o in operands for v in (o if isinstance(o, (list, tuple)) else [o])]
+    full = {f.name: attributes.pop(f.name, f.default) for f in record.of("attribute")}
+    if attributes:
+        raise TypeError(f"{record.full_name} has no attribute {', '.join(attributes)}")
+    if not record.of("result"):
+        results = []
+    elif results is None:
+        inferred = record.infer([record_type(v.type) for v in flat], full)
+        if inferred is None:
+            raise TypeError(f"{record.full_name} needs its result types")
+        from hkc.dialects.translate import mlir_type
+
+        results = [mlir_type(t) for t in inferred]
+    attrs = {f.name: to_attribute(f, full[f.name]) for f in record.of("attribute")}
+    return ir.Operation.create(record.full_name, results=list(results), operands=flat, attributes=attrs, loc=loc, ip=ip)

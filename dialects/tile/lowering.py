@@ -1,0 +1,246 @@
+"""What the lowerings of tile ops work with: the map from tile values to per-lane fragments, and the kernel's arguments.
+
+Worker process only. One `TileLowering` serves one kernel function. A tile becomes a list of per-lane vectors, one per
+fragment of its layout; an index or scalar stays one value.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hkc.dialects import build
+from hkc.dialects.load import create
+from hkc.dialects.tile.divisibility import divisor
+from hkc.dialects.translate import layout_text
+from hkc.dialects.types import OpaqueType
+from hkc.dialects.wave.ids import LaneId, WaveId
+from hkc.dialects.wave.lanes import ShuffleXor
+from hkc.dialects.wave.lds import LdsAlloc, LdsRead, LdsWrite
+from hkc.dialects.wave.memory import BUFFER, Buffer
+from hkc.dialects.wave.mfma import Mfma
+from hkc.layout import DistributedLayout
+from hkc.support.errors import HkcBug
+from hkc.support.mlir import ir
+from hkc.targets.chip import Chip
+
+MFMA = "hkc.mfma"
+"""Attribute of a `dot`: the mnemonic of the matrix instruction chosen for it."""
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A global argument: pointer, extents and strides (index values), element type, and its buffer descriptor."""
+
+    pointer: Any
+    extents: tuple[Any, ...]
+    strides: tuple[Any, ...]
+    element: Any
+    buffer: Any | None
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes per element."""
+        return max(1, int(self.element.width) // 8)
+
+
+@functools.lru_cache(maxsize=4096)
+def parse_layout(text: str) -> DistributedLayout:
+    """The layout of a text, parsed once."""
+    return DistributedLayout.parse(text)
+
+
+class TileLowering:
+    """State of lowering one kernel: `entry` is "aligned" (buffers, wide accesses) or "general" (any stride)."""
+
+    def __init__(self, chip: Chip, waves: int, entry: str, prologue: Any) -> None:
+        self.chip = chip
+        self.waves = waves
+        self.entry = entry
+        self.values: dict[Any, Any] = {}
+        self.tensors: dict[Any, Tensor] = {}
+        self._prologue = prologue
+        self._once: dict[Any, Any] = {}
+
+    build = build
+
+    # -- values
+
+    def fragments(self, value: Any) -> list[Any]:
+        """The per-lane vectors of a tile."""
+        found: list[Any] = self.values[value]
+        return found
+
+    def scalar(self, value: Any) -> Any:
+        """The lowered form of an index or scalar."""
+        return self.values[value]
+
+    def layout(self, value: Any) -> DistributedLayout:
+        """The layout of a tile."""
+        text = layout_text(value.type)
+        if text is None:
+            raise HkcBug(f"a tile without a layout reached the lowering: {value}")
+        return parse_layout(text)
+
+    def shape(self, value: Any) -> tuple[int, ...]:
+        """The extents of a tile."""
+        return tuple(value.type.shape)
+
+    def fragment_type(self, value: Any) -> Any:
+        """The per-lane vector type of a tile's fragments."""
+        return build.vector_type(self.layout(value).registers, value.type.element_type)
+
+    # -- values made once, at the top of the kernel
+
+    def once(self, key: Any, make: Callable[[], Any]) -> Any:
+        """The value that `make` builds at the kernel's top, the first time that `key` is asked for."""
+        if key not in self._once:
+            with self._prologue:
+                self._once[key] = make()
+        return self._once[key]
+
+    @contextmanager
+    def top(self, location: Any) -> Iterator[None]:
+        """Build at the kernel's top."""
+        with self._prologue, location:
+            yield
+
+    def identity(self, source: str) -> Any:
+        """The lane or wave id, i32."""
+        cls: type = LaneId if source == "lane" else WaveId
+        return self.once(source, lambda: create(cls).result)
+
+    def lane_coordinate(self, layout: DistributedLayout, dim: int) -> Any:
+        """The lane's and wave's part of coordinate `dim`, i32."""
+        return self.once(("coordinate", layout, dim), lambda: self._lane_coordinate(layout, dim))
+
+    def _lane_coordinate(self, layout: DistributedLayout, dim: int) -> Any:
+        total: Any = None
+        for piece in layout.pieces(dim):
+            source = self.identity(piece.source)
+            bits = build.binary("shrui", source, piece.low_bit) if piece.low_bit else source
+            part = build.mul(build.binary("andi", bits, (1 << piece.width) - 1), piece.scale)
+            total = part if total is None else build.binary("xori", total, part)
+        return build.i32(0) if total is None else total
+
+    def coordinate(self, layout: DistributedLayout, dim: int, register: int) -> tuple[Any, int]:
+        """Coordinate `dim` of a register inside its block as (i32 value, constant): their sum."""
+        inside = layout.register_offsets()[register][dim]
+        value = self.lane_coordinate(layout, dim)
+        if layout.is_separable(dim) or inside == 0:
+            return value, inside
+        return self.once(("xor", layout, dim, inside), lambda: build.binary("xori", value, inside)), 0
+
+    def coordinate_value(self, layout: DistributedLayout, dim: int, register: int, origin: int) -> Any:
+        """Coordinate `dim` of a register of the fragment at `origin`, i32."""
+        value, inside = self.coordinate(layout, dim, register)
+        return build.add(value, inside + origin)
+
+    def originals(self, layout: DistributedLayout) -> Any | None:
+        """An i1: this lane and wave hold no mere copies in `layout`; None where none do."""
+        masks = zip(("lane", "wave"), layout.replication(), strict=True)
+        checks = [(source, mask) for source, mask in masks if mask]
+        if not checks:
+            return None
+
+        def make() -> Any:
+            return build.both(*(build.cmp("eq", build.binary("andi", self.identity(s), m), 0) for s, m in checks))
+
+        return self.once(("originals", layout), make)
+
+    # -- kernel arguments
+
+    def bind_tensor(self, value: Any, pointer: Any, extents: Sequence[Any], strides: Sequence[Any]) -> None:
+        """Make a memref argument known by its lowered parts."""
+        element = value.type.element_type
+        plain = Tensor(pointer, tuple(extents), tuple(strides), element, None)
+        buffer = self._buffer(plain) if self.entry == "aligned" else None
+        self.tensors[value] = Tensor(pointer, plain.extents, plain.strides, element, buffer)
+
+    def _buffer(self, tensor: Tensor) -> Any:
+        """A descriptor that ends where the tensor ends (rounded up to the 4 bytes that hardware checks at once)."""
+        last = build.index(1)
+        empty = build.i1(False)
+        for extent, stride in zip(tensor.extents, tensor.strides, strict=True):
+            last = build.add(last, build.mul(build.sub(extent, 1), stride))
+            empty = build.binary("ori", empty, build.cmp("eq", extent, 0))
+        size = build.binary("andi", build.add(build.mul(last, tensor.itemsize), 3), -4)
+        size = build.to_i64(build.select(empty, build.index(0), size))
+        return create(Buffer, tensor.pointer, size, results=[ir.Type.parse(OpaqueType(BUFFER).text)]).result
+
+    def window(self, tensor: Any, tile: Any, offsets: Sequence[Any]) -> Any:
+        """The part of a global argument that a tile covers; see `hkc.dialects.tile.access`."""
+        from hkc.dialects.tile.access import Window
+
+        at = [self.scalar(o) for o in offsets]
+        return Window(self, self.tensors[tensor], self.layout(tile), self.shape(tile), at, divisor(offsets[-1]))
+
+    # -- wave ops
+
+    def mfma(self, dot: Any, a: Any, b: Any, acc: Any) -> Any:
+        """One matrix instruction, the one chosen for the `dot`."""
+        return create(Mfma, a, b, acc, instruction=dot.attributes[MFMA].value).result
+
+    def shuffle_xor(self, vector: Any, mask: int) -> Any:
+        """The vector of lane `lane ^ mask`."""
+        return create(ShuffleXor, vector, mask=mask).result
+
+    def lds_buffer(self, text: str, offset: int) -> Any:
+        """The LDS buffer with this map at this offset."""
+        kind = ir.Type.parse(f'!hkc_wave.lds<"{text}">')
+        return self.once(("lds", text, offset), lambda: create(LdsAlloc, results=[kind], offset=offset).result)
+
+    def lds_write(self, vector: Any, buffer: Any, layout: DistributedLayout, fragment: int) -> None:
+        """Write one fragment of a tile held in `layout`."""
+        create(LdsWrite, vector, buffer, layout=layout.text(), fragment=fragment)
+
+    def lds_read(self, buffer: Any, layout: DistributedLayout, fragment: int, kind: Any) -> Any:
+        """Read one fragment of a tile into `layout`."""
+        return create(LdsRead, buffer, results=[kind], layout=layout.text(), fragment=fragment).result
+
+    # -- moving elements that stay in their lane
+
+    def rearrange(self, source: Any, target: Any, project: Callable[[Any], Any]) -> list[Any]:
+        """The fragments of `target` from those of `source`, where no element changes its lane.
+
+        `project` takes target coordinates [..., dim] to source coordinates. Raises HkcBug where an element would have
+        to cross lanes.
+        """
+        table = _routes(
+            self.layout(source), self.shape(source), self.layout(target), self.shape(target), project
+        )
+        vectors = self.fragments(source)
+        result = []
+        for fragment in table:
+            first, registers = fragment[0][0], [r for _, r in fragment]
+            whole = all(f == first for f, _ in fragment) and registers == list(range(self.layout(source).registers))
+            result.append(vectors[first] if whole else build.pack([build.extract(vectors[f], r) for f, r in fragment]))
+        return result
+
+
+def _routes(
+    source: DistributedLayout,
+    source_shape: tuple[int, ...],
+    target: DistributedLayout,
+    target_shape: tuple[int, ...],
+    project: Callable[[Any], Any],
+) -> list[list[tuple[int, int]]]:
+    """Per target fragment and register, the source fragment and register that holds its element in the same lane."""
+    wanted = project(target.coordinates(target_shape))
+    held = source.coordinates(source_shape)
+    place = {tuple(int(c) for c in held[f, r, 0, 0]): (f, r) for f, r in np.ndindex(*held.shape[:2])}
+    table = []
+    for f in range(wanted.shape[0]):
+        row = []
+        for r in range(wanted.shape[1]):
+            at = place[tuple(int(c) for c in wanted[f, r, 0, 0])]
+            if not np.array_equal(held[at], wanted[f, r]):
+                raise HkcBug(f"layout {target} of {target_shape} does not follow from {source} of {source_shape}")
+            row.append(at)
+        table.append(row)
+    return table

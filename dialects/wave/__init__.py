@@ -1,0 +1,5 @@
+"""`hkc_wave`: how it is computed, per lane and per wave. Importing the package fills the registry."""
+
+from hkc.dialects.wave import ids, lanes, lds, memory, mfma, sync
+
+__all__ = ["ids", "lanes", "lds", "memory", "mfma", "sync"]

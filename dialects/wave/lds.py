@@ -1,0 +1,150 @@
+"""LDS buffers: a buffer's type carries its byte map; an access names the layout and the fragment it moves.
+
+Addresses are not in the IR. They follow from the layout and the map, so that bank conflicts and races can be judged
+from the op alone; the lowering derives the per-lane address expression and proves it on every lane.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hkc.dialects.define import ANY, INT, INTEGER, TEXT, VECTOR, Mismatch, attribute, operand, result, wave_op
+from hkc.dialects.types import OpaqueType, VectorType
+from hkc.dialects.wave.machine import Bytes, Workgroup
+from hkc.layout import DistributedLayout, LdsMap
+from hkc.support.dtypes import dtype
+
+
+def buffer_map(kind: OpaqueType) -> LdsMap:
+    """The byte map in an LDS buffer type `!hkc_wave.lds<"…">`."""
+    text = kind.text
+    return LdsMap.parse(text[text.index('"') + 1 : text.rindex('"')])
+
+
+def offsets(layout: DistributedLayout, lds: LdsMap, fragment: int) -> Any:
+    """Byte offsets [wave, lane, register] of a fragment's elements in a buffer."""
+    at = lds.offset(layout.coordinates(lds.shape)[fragment])
+    return np.moveaxis(at, (0, 1, 2), (2, 1, 0))
+
+
+def _check(value: VectorType, buffer: OpaqueType, layout: str, fragment: int) -> None:
+    held, lds = DistributedLayout.parse(layout), buffer_map(buffer)
+    if not held.fits(lds.shape):
+        raise Mismatch(f"layout {layout} does not fit the buffer's tile {lds.shape}")
+    if not 0 <= fragment < held.fragments(lds.shape):
+        raise Mismatch(f"fragment {fragment} does not exist: there are {held.fragments(lds.shape)}")
+    if value.size != held.registers or dtype(value.dtype).bytes != lds.itemsize:
+        raise Mismatch(f"a fragment has {held.registers} elements of {lds.itemsize} bytes, not {value}")
+
+
+@wave_op("lds_alloc", pure=False)
+class LdsAlloc:
+    """An LDS buffer at byte `offset` of the workgroup's LDS; its type says how a tile lies in it."""
+
+    offset = attribute(INT)
+    d = result(ANY)
+    examples = (
+        '%b = "hkc_wave.lds_alloc"() {offset = 0 : i64} : () -> '
+        '!hkc_wave.lds<"16x64:2 block 16x64 strides 2048,128 order 1,0">',
+    )
+
+    @staticmethod
+    def meaning(machine: Workgroup, *, offset: int, map: LdsMap) -> tuple[Bytes, LdsMap]:
+        return Bytes(machine.lds[offset : offset + map.bytes]), map
+
+    @staticmethod
+    def lower(b: Any, op: Any, *operands: Any) -> list[Any]:
+        return [b.lds_pointer(op.attributes["offset"].value)]
+
+
+@wave_op("lds_write", pure=False)
+class LdsWrite:
+    """Write fragment `fragment` of a tile held in `layout` to an LDS buffer. Of replicated elements the lane and wave
+    without set copy bits writes, the others don't."""
+
+    value = operand(VECTOR)
+    buffer = operand(ANY)
+    layout = attribute(TEXT)
+    fragment = attribute(INT)
+    examples = ()
+
+    @staticmethod
+    def infer(value: VectorType, buffer: OpaqueType, *, layout: str, fragment: int) -> tuple[()]:
+        _check(value, buffer, layout, fragment)
+        return ()
+
+    @staticmethod
+    def meaning(machine: Workgroup, value: Any, buffer: tuple[Bytes, LdsMap], *, layout: str, fragment: int) -> None:
+        memory, lds = buffer
+        at = offsets(DistributedLayout.parse(layout), lds, fragment)
+        memory.write(at, value[..., None].reshape(*at.shape, 1))
+
+    @staticmethod
+    def lower(b: Any, op: Any, *operands: Any) -> list[Any]:
+        b.lds_write(op, *operands)
+        return []
+
+
+@wave_op("lds_read", pure=False)
+class LdsRead:
+    """Read fragment `fragment` of a tile in `layout` from an LDS buffer."""
+
+    buffer = operand(ANY)
+    layout = attribute(TEXT)
+    fragment = attribute(INT)
+    d = result(VECTOR)
+    examples = ()
+
+    @staticmethod
+    def check(d: VectorType, buffer: OpaqueType, *, layout: str, fragment: int) -> None:
+        """The result is one fragment of the layout."""
+        _check(d, buffer, layout, fragment)
+
+    @staticmethod
+    def meaning(machine: Workgroup, buffer: tuple[Bytes, LdsMap], *, layout: str, fragment: int, dtype: Any) -> Any:
+        memory, lds = buffer
+        return memory.read(offsets(DistributedLayout.parse(layout), lds, fragment), 1, np.dtype(dtype))[..., 0]
+
+    @staticmethod
+    def lower(b: Any, op: Any, *operands: Any) -> list[Any]:
+        return [b.lds_read(op, *operands)]
+
+
+@wave_op("copy_to_lds", pure=False)
+class CopyToLds:
+    """Copy `bytes` bytes per lane from a buffer (per-lane byte offset) straight into LDS, without registers.
+
+    Lane l's bytes land at `base + l * bytes` of the LDS buffer; `base` is uniform. Asynchronous: the data is there
+    after a `wait_async` (in this wave) and a `barrier` (for the others).
+    """
+
+    source = operand(ANY)
+    offset = operand(INTEGER)
+    buffer = operand(ANY)
+    base = operand(INTEGER)
+    bytes = attribute(INT)
+    examples = ()
+
+    @staticmethod
+    def infer(source: OpaqueType, offset: Any, buffer: OpaqueType, base: Any, *, bytes: int) -> tuple[()]:
+        if bytes not in (4, 12, 16):
+            raise Mismatch(f"a direct copy moves 4, 12 or 16 bytes per lane, not {bytes}")
+        return ()
+
+    @staticmethod
+    def meaning(
+        machine: Workgroup, source: Bytes, offset: Any, buffer: tuple[Bytes, LdsMap], base: Any, *, bytes: int
+    ) -> None:
+        values = source.read(offset, bytes, np.dtype(np.uint8))
+        where = np.asarray(base)[..., None] if np.ndim(base) == 1 else np.asarray(base)
+        buffer[0].write(where + np.arange(machine.lanes) * bytes, values)
+
+    @staticmethod
+    def lower(b: Any, op: Any, *operands: Any) -> list[Any]:
+        source, offset, buffer, base = operands
+        size, none = b.i32(op.attributes["bytes"].value), b.i32(0)
+        aux = b.int_attr(0, 32)
+        b.op("rocdl.raw.ptr.buffer.load.async.lds", [source, b.gep(buffer, base), size, offset, none, none], aux=aux)
+        return []

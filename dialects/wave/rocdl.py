@@ -1,0 +1,194 @@
+"""What the lowerings of wave ops build with: the builtin helpers of `hkc.dialects.build` and the chip's own idioms.
+
+Worker process only. One `Rocdl` serves one kernel function.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hkc.dialects import build
+from hkc.dialects.types import OpaqueType
+from hkc.dialects.wave.address import Access, LaneBase, accesses
+from hkc.dialects.wave.ids import LaneId, WaveId
+from hkc.dialects.wave.lds import buffer_map
+from hkc.layout import DistributedLayout
+from hkc.support.mlir import ir
+from hkc.targets.chip import Chip
+
+LDS_SYMBOL = "lds"
+"""The one global that is a kernel's LDS; buffers lie in it at fixed offsets."""
+
+WIDEST_LDS_ACCESS = 16
+"""Bytes per lane of the widest LDS read or write."""
+
+
+class Rocdl:
+    """Builds ROCDL and LLVM ops for one kernel of `waves` waves on `chip`, at the current insertion point."""
+
+    op = staticmethod(build.op)
+    i32 = staticmethod(build.i32)
+    constant = staticmethod(build.constant)
+    int_type = staticmethod(build.int_type)
+    int_attr = staticmethod(build.int_attr)
+    to_index = staticmethod(build.to_index)
+    binary = staticmethod(build.binary)
+    mul = staticmethod(build.mul)
+    select = staticmethod(build.select)
+    if_else = staticmethod(build.if_else)
+
+    def __init__(self, chip: Chip, waves: int) -> None:
+        self.chip = chip
+        self.waves = waves
+
+    def attribute(self, text: str) -> Any:
+        """An attribute by its text."""
+        return ir.Attribute.parse(text)
+
+    def pointer(self, space: int) -> Any:
+        """`!llvm.ptr<space>`."""
+        return ir.Type.parse(f"!llvm.ptr<{space}>")
+
+    def workitem(self) -> Any:
+        """The number of this lane in its workgroup, i32."""
+        return build.op("rocdl.workitem.id.x", results=[build.int_type(32)])
+
+    def kernel_arguments(self) -> Any:
+        """A global pointer to the kernel-argument segment: memory that is always mapped."""
+        empty = ir.DenseI32ArrayAttr.get([])
+        made = ir.Operation.create(
+            "llvm.call_intrinsic",
+            results=[self.pointer(4)],
+            attributes={
+                "intrin": ir.StringAttr.get("llvm.amdgcn.kernarg.segment.ptr"),
+                "op_bundle_sizes": empty,
+                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0]),
+            },
+        )
+        return build.op("llvm.addrspacecast", [made.result], [self.pointer(1)])
+
+    def gep(self, pointer: Any, offset: Any) -> Any:
+        """Pointer plus bytes: an integer value, or a constant."""
+        fixed = isinstance(offset, int)
+        return build.op(
+            "llvm.getelementptr",
+            [pointer] if fixed else [pointer, offset],
+            [pointer.type],
+            elem_type=ir.TypeAttr.get(build.int_type(8)),
+            rawConstantIndices=ir.DenseI32ArrayAttr.get([offset if fixed else -(2**31)]),
+        )
+
+    def lds_pointer(self, offset: int) -> Any:
+        """The address of a byte of the workgroup's LDS."""
+        base = build.op("llvm.mlir.addressof", results=[self.pointer(3)], global_name=ir.FlatSymbolRefAttr.get(LDS_SYMBOL))
+        return self.gep(base, offset) if offset else base
+
+    def lds_fence(self, ordering: str) -> None:
+        """Order this wave's LDS accesses against the other waves' (global memory is left alone)."""
+        local = self.attribute('#llvm.mmra_tag<"amdgpu-synchronize-as":"local">')
+        orderings = {"acquire": 4, "release": 5}
+        made = build.int_attr(orderings[ordering])
+        ir.Operation.create(
+            "llvm.fence",
+            attributes={"ordering": made, "syncscope": ir.StringAttr.get("workgroup"), "llvm.mmra": local},
+        )
+
+    # -- vectors as the registers that memory and lane instructions move
+
+    def raw_type(self, vector: Any) -> Any:
+        """The integer type with as many bits: i8, i16, i32, or a vector of i32."""
+        bits = vector.shape[0] * vector.element_type.width
+        if bits <= 32:
+            return build.int_type(bits)
+        if bits % 32:
+            raise TypeError(f"{vector} is not a whole number of 32-bit registers")
+        return build.vector_type(bits // 32, build.int_type(32))
+
+    def to_raw(self, value: Any) -> Any:
+        """A vector as its `raw_type`."""
+        return build.op("llvm.bitcast", [value], [self.raw_type(value.type)])
+
+    def from_raw(self, value: Any, vector: Any) -> Any:
+        """The inverse of `to_raw`."""
+        return build.op("llvm.bitcast", [value], [vector])
+
+    def to_words(self, value: Any) -> list[Any]:
+        """A vector as i32 values; a rest of 8 or 16 bits is widened."""
+        raw = self.to_raw(value)
+        if isinstance(raw.type, ir.VectorType):
+            return [build.extract(raw, i) for i in range(raw.type.shape[0])]
+        return [raw if raw.type.width == 32 else build.op("arith.extui", [raw], [build.int_type(32)])]
+
+    def from_words(self, words: list[Any], vector: Any) -> Any:
+        """The inverse of `to_words`."""
+        raw = self.raw_type(vector)
+        if isinstance(raw, ir.VectorType):
+            return self.from_raw(build.pack(words), vector)
+        narrow = words[0] if raw.width == 32 else build.op("arith.trunci", words, [raw])
+        return self.from_raw(narrow, vector)
+
+    def as_operand(self, value: Any, kind: Any) -> Any:
+        """A vector as the type that a matrix instruction's op asks for (its text)."""
+        wanted = ir.Type.parse(kind)
+        return value if value.type == wanted else build.op("llvm.bitcast", [value], [wanted])
+
+    # -- LDS
+
+    def lds_read(self, op: Any, buffer: Any) -> Any:
+        """The fragment that `op` (an `lds_read`) names, from the buffer at pointer `buffer`."""
+        element = op.results[0].type.element_type
+        found = []
+        for access in self._accesses(op, op.operands[0].type):
+            kind = build.vector_type(access.count, element)
+            part = build.op("llvm.load", [self._address(buffer, access)], [kind], alignment=self._alignment(kind))
+            found += [build.extract(part, i) for i in range(access.count)]
+        return build.pack(found)
+
+    def lds_write(self, op: Any, value: Any, buffer: Any) -> None:
+        """Write the fragment that `op` (an `lds_write`) names; of copies only one writes."""
+
+        def write() -> None:
+            for access in self._accesses(op, op.operands[1].type):
+                part = build.slice_vector(value, access.first, access.count)
+                build.op("llvm.store", [part, self._address(buffer, access)], alignment=self._alignment(part.type))
+
+        original = self.holds_original(DistributedLayout.parse(op.attributes["layout"].value))
+        if original is None:
+            write()
+        else:
+            build.if_else(original, [], write, None)
+
+    def holds_original(self, layout: DistributedLayout) -> Any | None:
+        """An i1: this lane and wave hold no mere copies in `layout`; None where none do."""
+        lane, wave = layout.replication()
+        checks = [
+            build.cmp("eq", build.binary("andi", self._id(source), mask), 0)
+            for source, mask in (("lane", lane), ("wave", wave))
+            if mask
+        ]
+        return build.both(*checks) if checks else None
+
+    def _accesses(self, op: Any, buffer: Any) -> tuple[Access, ...]:
+        layout = DistributedLayout.parse(op.attributes["layout"].value)
+        lds = buffer_map(OpaqueType(str(buffer)))
+        return accesses(layout, lds, op.attributes["fragment"].value, WIDEST_LDS_ACCESS)
+
+    def _alignment(self, vector: Any) -> Any:
+        return build.int_attr(vector.shape[0] * vector.element_type.width // 8)
+
+    def _address(self, buffer: Any, access: Access) -> Any:
+        pointer = self.gep(buffer, self._lane_offset(access.base))
+        return self.gep(pointer, access.constant) if access.constant else pointer
+
+    def _lane_offset(self, base: LaneBase) -> Any:
+        """A per-lane byte offset as i32."""
+        total = build.i32(base.start)
+        for t in base.terms:
+            bits = build.binary("shrui", self._id(t.source), t.low_bit) if t.low_bit else self._id(t.source)
+            part = build.mul(build.binary("andi", bits, (1 << t.width) - 1), t.scale)
+            total = build.binary(base.join, total, part)
+        return total
+
+    def _id(self, source: str) -> Any:
+        cls: Any = LaneId if source == "lane" else WaveId
+        return cls.lower(self, None)[0]

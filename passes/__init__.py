@@ -1,0 +1,1 @@
+"""How a module changes: one pass per file. The order is in `hkc/pipeline.py`."""

@@ -1,0 +1,43 @@
+"""What a pass is: a frozen dataclass whose fields are its options, with the forms it needs, gives and drops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from hkc.dialects.forms import FORMS
+from hkc.support.errors import HkcBug
+from hkc.targets.chip import Chip
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One step on a module. Subclasses set `name` and the forms, and define `run`.
+
+    The docstring of a subclass holds `Before::` and `After::` IR, which a test executes.
+    """
+
+    name: ClassVar[str]
+    needs: ClassVar[frozenset[str]] = frozenset()
+    gives: ClassVar[frozenset[str]] = frozenset()
+    drops: ClassVar[frozenset[str]] = frozenset()
+
+    def run(self, module: Any, chip: Chip) -> None:
+        """Change `module` in place for `chip`. Raises `HkcError` for what the kernel author can mend."""
+        raise NotImplementedError
+
+
+def forms_after(held: frozenset[str], step: Pass) -> frozenset[str]:
+    """The forms that hold after a pass. Raises `HkcBug` where one that it needs does not hold before."""
+    missing = step.needs - held
+    if missing:
+        raise HkcBug(f"pass `{step.name}` needs the forms {', '.join(sorted(missing))}")
+    return (held - step.drops) | step.gives
+
+
+def check_forms(module: Any, names: frozenset[str], after: str) -> None:
+    """Raise `HkcBug` where a form that should hold does not."""
+    for name in sorted(names):
+        why = FORMS[name].check(module)
+        if why:
+            raise HkcBug(f"after `{after}`: {why}")

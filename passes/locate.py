@@ -1,0 +1,23 @@
+"""Errors of passes point into the kernel author's source: from an op's location to a `Span`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hkc.support.errors import Diagnostic, HkcError, Note, Source, Span
+from hkc.support.mlir import places
+
+
+def span(op: Any) -> Span | None:
+    """Where an op comes from; the source's text is filled in by whoever has it. None where the op has no place."""
+    found = places(op.location)
+    if not found:
+        return None
+    at = found[0]
+    return Span(Source(at.file, ""), at.line, at.column, at.line, at.column + 1)
+
+
+def refuse(op: Any, code: str, message: str, hint: str | None = None, notes: tuple[Note, ...] = ()) -> HkcError:
+    """An error about what the kernel author wrote at `op`."""
+    at = span(op)
+    return HkcError(Diagnostic(code, message, (at,) if at else (), notes, hint))

@@ -1,0 +1,205 @@
+"""From tiles to what each lane holds: every tile becomes its fragments, every tile op the wave ops that compute it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from hkc.dialects import build
+from hkc.dialects.define import TILE_DIALECT
+from hkc.dialects.forms import ENTRY, kernels
+from hkc.dialects.tile.lowering import TileLowering
+from hkc.passes.define import Pass
+from hkc.passes.select_layouts import WAVES
+from hkc.support.errors import HkcBug
+from hkc.support.mlir import ir
+from hkc.targets.chip import Chip
+
+
+@dataclass(frozen=True)
+class LowerTileToWave(Pass):
+    """Rewrites each kernel function; a global argument becomes pointer, extents and strides (the kernel ABI).
+
+    Before::
+
+        %x = "hkc_tile.load"(%A, %f, %i, %i) : (memref<?x?xf16, strided<[?, ?]>>, f16, index, index) -> tensor<16x64xf16, #hkc_tile.layout<"16x64 r(0,1 0,2 0,4 8,0) l(0,8 0,16 0,32 1,0 2,0 4,0) w()">>
+        "hkc_tile.store"(%x, %A, %i, %i) : (tensor<16x64xf16, #hkc_tile.layout<"16x64 r(0,1 0,2 0,4 8,0) l(0,8 0,16 0,32 1,0 2,0 4,0) w()">>, memref<?x?xf16, strided<[?, ?]>>, index, index) -> ()
+
+    After::
+
+        "hkc_wave.buffer"
+        "hkc_wave.buffer_load"
+        "hkc_wave.buffer_store"
+    """
+
+    name: ClassVar[str] = "lower_tile_to_wave"
+    needs: ClassVar[frozenset[str]] = frozenset({"entries", "lds_mapped", "numbered"})
+    gives: ClassVar[frozenset[str]] = frozenset({"waves"})
+    drops: ClassVar[frozenset[str]] = frozenset({"legal_tiles", "layouts", "staged", "lds_mapped"})
+
+    def run(self, module: Any, chip: Chip) -> None:
+        for function in kernels(module):
+            _lower_kernel(function, chip)
+
+
+def _lower_kernel(function: Any, chip: Chip) -> None:
+    """Build the lowered twin of a kernel after it, and remove the original."""
+    block = function.regions[0].blocks[0]
+    kinds = [k for a in block.arguments for k in _argument_types(a.type)]
+    attributes = {name: a for name, a in _attributes(function).items() if name != "arg_attrs"}
+    attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(kinds, []))
+    with ir.InsertionPoint(function), function.location:
+        made = ir.Operation.create("func.func", attributes=attributes, regions=1)
+    entry = made.regions[0].blocks.append(*kinds)
+    with ir.InsertionPoint(entry), function.location:
+        marker = build.index(0).owner  # what is made once goes before it
+    entry_kind = ir.StringAttr(function.attributes[ENTRY]).value
+    waves = ir.IntegerAttr(function.attributes[WAVES]).value
+    low = TileLowering(chip, waves, entry_kind, ir.InsertionPoint(marker))
+    with low.top(function.location):
+        _bind_arguments(low, block, entry)
+    with ir.InsertionPoint(entry):
+        _lower_block(low, block)
+    function.erase()
+
+
+def _argument_types(kind: Any) -> list[Any]:
+    if isinstance(kind, ir.MemRefType):
+        return [ir.Type.parse("!llvm.ptr<1>"), *([build.int_type(64)] * (2 * kind.rank))]
+    return [build.int_type(64) if isinstance(kind, ir.IndexType) else kind]
+
+
+def _bind_arguments(low: TileLowering, old: Any, new: Any) -> None:
+    rest = iter(new.arguments)
+    for argument in old.arguments:
+        kind = argument.type
+        if isinstance(kind, ir.MemRefType):
+            pointer = next(rest)
+            numbers = [build.to_index(next(rest)) for _ in range(2 * kind.rank)]
+            low.bind_tensor(argument, pointer, numbers[: kind.rank], numbers[kind.rank :])
+        else:
+            value = next(rest)
+            low.values[argument] = build.to_index(value) if isinstance(kind, ir.IndexType) else value
+
+
+def _lower_block(low: TileLowering, block: Any) -> None:
+    for op in block.operations:
+        with op.location:
+            _lower_op(low, op.operation)
+
+
+def _lower_op(low: TileLowering, op: Any) -> None:
+    dialect, _, name = op.name.partition(".")
+    if dialect == TILE_DIALECT.dialect:
+        TILE_DIALECT.ops[name].cls.lower(low, op)  # type: ignore[attr-defined]
+    elif op.name in _SPECIAL:
+        _SPECIAL[op.name](low, op)
+    elif any(isinstance(v.type, ir.RankedTensorType) for v in (*op.operands, *op.results)):
+        _lower_elementwise(low, op)
+    else:
+        _copy(low, op)
+
+
+def _attributes(op: Any) -> dict[str, Any]:
+    return {name: op.attributes[name] for name in op.attributes}
+
+
+def _copy(low: TileLowering, op: Any) -> None:
+    """An op on scalars stays as it is."""
+    if len(op.regions):
+        raise HkcBug(f"no lowering for `{op.name}`")
+    operands = [low.scalar(o) for o in op.operands]
+    kinds = [r.type for r in op.results]
+    made = ir.Operation.create(op.name, results=kinds, operands=operands, attributes=_attributes(op))
+    low.values.update(zip(op.results, made.results, strict=True))
+
+
+def _lower_elementwise(low: TileLowering, op: Any) -> None:
+    """The same op on each fragment; tiles have one layout, so fragments match."""
+    result = op.results[0]
+    kind, attributes = low.fragment_type(result), _attributes(op)
+    columns = [
+        low.fragments(o) if isinstance(o.type, ir.RankedTensorType) else None for o in op.operands
+    ]
+    count = low.layout(result).fragments(low.shape(result))
+    low.values[result] = [
+        ir.Operation.create(
+            op.name,
+            results=[kind],
+            operands=[low.scalar(o) if c is None else c[i] for o, c in zip(op.operands, columns, strict=True)],
+            attributes=attributes,
+        ).result
+        for i in range(count)
+    ]
+
+
+def _lower_constant(low: TileLowering, op: Any) -> None:
+    result = op.results[0]
+    if not isinstance(result.type, ir.RankedTensorType):
+        _copy(low, op)
+        return
+    kind = low.fragment_type(result)
+    value = ir.DenseElementsAttr(op.attributes["value"])
+    if not value.is_splat:
+        raise HkcBug(f"a tile constant that is no splat: {result.type}")
+    splat = ir.DenseElementsAttr.get_splat(kind, value.get_splat_value())
+    one = build.op("arith.constant", results=[kind], value=splat)
+    low.values[result] = [one] * low.layout(result).fragments(low.shape(result))
+
+
+def _lower_splat(low: TileLowering, op: Any) -> None:
+    result = op.results[0]
+    one = build.splat(low.scalar(op.operands[0]), low.layout(result).registers)
+    low.values[result] = [one] * low.layout(result).fragments(low.shape(result))
+
+
+def _lower_dim(low: TileLowering, op: Any) -> None:
+    position = op.operands[1].owner.attributes["value"].value
+    low.values[op.results[0]] = low.tensors[op.operands[0]].extents[position]
+
+
+def _flat(low: TileLowering, values: Any) -> list[Any]:
+    found: list[Any] = []
+    for v in values:
+        lowered = low.values[v]
+        found += lowered if isinstance(lowered, list) else [lowered]
+    return found
+
+
+def _lower_for(low: TileLowering, op: Any) -> None:
+    """A loop carries the fragments of its tiles."""
+    bounds = [low.scalar(o) for o in list(op.operands)[:3]]
+    starts = _flat(low, list(op.operands)[3:])
+    kinds = [s.type for s in starts]
+    loop = ir.Operation.create("scf.for", results=kinds, operands=[*bounds, *starts], attributes=_attributes(op), regions=1)
+    old = op.regions[0].blocks[0]
+    body = loop.regions[0].blocks.append(ir.IndexType.get(), *kinds)
+    low.values[old.arguments[0]] = body.arguments[0]
+    _regroup(low, list(old.arguments)[1:], list(op.operands)[3:], list(body.arguments)[1:])
+    with ir.InsertionPoint(body):
+        _lower_block(low, old)
+    _regroup(low, op.results, list(op.operands)[3:], loop.results)
+
+
+def _regroup(low: TileLowering, values: Any, like: Any, flat: Any) -> None:
+    """Hand the flat values of a loop to the tiles they belong to."""
+    rest = iter(flat)
+    for value, model in zip(values, like, strict=True):
+        shape = low.values[model]
+        low.values[value] = [next(rest) for _ in shape] if isinstance(shape, list) else next(rest)
+
+
+def _lower_yield(low: TileLowering, op: Any) -> None:
+    build.op("scf.yield", _flat(low, op.operands))
+
+
+_SPECIAL: dict[str, Callable[[TileLowering, Any], None]] = {
+    "arith.constant": _lower_constant,
+    "tensor.splat": _lower_splat,
+    "memref.dim": _lower_dim,
+    "scf.for": _lower_for,
+    "scf.yield": _lower_yield,
+    "hkc_wave.workgroup_id": _copy,
+    "func.return": lambda low, op: build.op("func.return"),
+}

@@ -1,0 +1,110 @@
+"""From wave ops to ROCDL and LLVM ops: each op's own lowering, then MLIR's conversions for the builtin ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from hkc.dialects.define import WAVE_DIALECT
+from hkc.dialects.forms import kernels, walk
+from hkc.dialects.wave.lds import buffer_map
+from hkc.dialects.wave.rocdl import LDS_SYMBOL, Rocdl
+from hkc.dialects.types import OpaqueType
+from hkc.passes.define import Pass
+from hkc.passes.select_layouts import WAVES
+from hkc.support.mlir import ir, passmanager
+from hkc.targets.chip import Chip
+
+CONVERSIONS = (
+    "builtin.module(canonicalize,cse,convert-scf-to-cf,convert-math-to-llvm,convert-ub-to-llvm,convert-vector-to-llvm,"
+    "convert-arith-to-llvm{index-bitwidth=64},convert-cf-to-llvm{index-bitwidth=64},"
+    "convert-func-to-llvm{index-bitwidth=64 use-bare-ptr-memref-call-conv=true},"
+    "reconcile-unrealized-casts,canonicalize,cse)"
+)
+
+UNUSED_INPUTS = (
+    "dispatch-id", "dispatch-ptr", "queue-ptr", "implicitarg-ptr", "heap-ptr", "hostcall-ptr", "lds-kernel-id",
+    "completion-action", "default-queue", "multigrid-sync-arg", "flat-scratch-init",
+    "workgroup-id-y", "workgroup-id-z", "workitem-id-y", "workitem-id-z",
+)  # fmt: skip
+"""What our kernels never ask the launcher for, as `amdgpu-no-…` attributes (LLVM AMDGPU usage guide)."""
+
+
+@dataclass(frozen=True)
+class LowerWaveToRocdl(Pass):
+    """The last step in MLIR: what comes out translates to LLVM IR.
+
+    Before::
+
+        "hkc_wave.priority"() {level = 1 : i64} : () -> ()
+        "hkc_wave.barrier"() : () -> ()
+
+    After::
+
+        rocdl.s.setprio 1
+        llvm.fence syncscope("workgroup") release
+        rocdl.s.barrier
+        llvm.fence syncscope("workgroup") acquire
+    """
+
+    name: ClassVar[str] = "lower_wave_to_rocdl"
+    needs: ClassVar[frozenset[str]] = frozenset({"waves", "synchronised"})
+    gives: ClassVar[frozenset[str]] = frozenset({"rocdl", "llvm"})
+    drops: ClassVar[frozenset[str]] = frozenset({"waves", "entries", "numbered"})
+
+    def run(self, module: Any, chip: Chip) -> None:
+        lds = max((_lds_bytes(function) for function in kernels(module)), default=0)
+        for function in kernels(module):
+            _lower_function(function, Rocdl(chip, _waves(function)))
+        if lds:
+            _declare_lds(module, lds)
+        passmanager.PassManager.parse(CONVERSIONS).run(module.operation)
+        for function in kernels(module):
+            _mark_kernel(function, _waves(function) * chip.compute.wave)
+
+
+def _waves(function: Any) -> int:
+    return int(ir.IntegerAttr(function.attributes[WAVES]).value)
+
+
+def _lds_bytes(function: Any) -> int:
+    ends = [0]
+    for op in walk(function):
+        if op.name == "hkc_wave.lds_alloc":
+            size = buffer_map(OpaqueType(str(op.results[0].type))).bytes
+            ends.append(op.attributes["offset"].value + size)
+    return max(ends)
+
+
+def _lower_function(function: Any, b: Rocdl) -> None:
+    """Replace every wave op. A value whose type changes (a buffer) is only used by wave ops."""
+    lowered: dict[Any, Any] = {}
+    old = [op for op in walk(function) if op.name.startswith("hkc_wave.")]
+    for op in old:
+        record = WAVE_DIALECT.ops[op.name.partition(".")[2]]
+        operands = [lowered.get(o, o) for o in op.operands]
+        with ir.InsertionPoint(op), op.location:
+            results = record.cls.lower(b, op, *operands)  # type: ignore[attr-defined]
+        for before, after in zip(op.results, results, strict=True):
+            if before.type == after.type:
+                before.replace_all_uses_with(after)
+            else:
+                lowered[before] = after
+    for op in reversed(old):
+        op.erase()
+
+
+def _mark_kernel(function: Any, threads: int) -> None:
+    """The attributes by which LLVM knows a kernel."""
+    function.attributes["rocdl.kernel"] = ir.UnitAttr.get()
+    function.attributes["rocdl.flat_work_group_size"] = ir.StringAttr.get(f"{threads},{threads}")
+    function.attributes["rocdl.reqd_work_group_size"] = ir.DenseI32ArrayAttr.get([threads, 1, 1])
+    pairs = ['["uniform-work-group-size", "true"]', *(f'"amdgpu-no-{name}"' for name in UNUSED_INPUTS)]
+    function.attributes["passthrough"] = ir.Attribute.parse(f"[{', '.join(pairs)}]")
+
+
+def _declare_lds(module: Any, size: int) -> None:
+    text = f"llvm.mlir.global internal @{LDS_SYMBOL}() {{addr_space = 3 : i32, alignment = 16 : i64}} : !llvm.array<{size} x i8>"
+    parsed = ir.Module.parse(text)
+    with ir.InsertionPoint.at_block_begin(module.body):
+        parsed.body.operations[0].operation.clone()

@@ -1,0 +1,109 @@
+"""Barriers and waits between LDS accesses of different waves, derived from who writes and reads which buffer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from hkc.dialects.forms import kernels
+from hkc.dialects.load import create
+from hkc.dialects.wave.sync import Barrier, Wait
+from hkc.passes.define import Pass
+from hkc.support.mlir import ir
+from hkc.targets.chip import Chip
+
+WRITES = frozenset({"hkc_wave.lds_write"})
+READS = frozenset({"hkc_wave.lds_read", "hkc_wave.lds_read_transposed"})
+
+
+@dataclass(frozen=True)
+class PlaceWaits(Pass):
+    """Before a read of what was written since the last barrier, and before a write to what was read since then, the
+    wave waits for its own LDS accesses and meets the others. Loops are followed around their back edge.
+
+    Before::
+
+        %b = "hkc_wave.lds_alloc"() {offset = 0 : i64} : () -> !hkc_wave.lds<"16x64:2 block 16x64 strides 2048,128 order 1,0">
+        "hkc_wave.lds_write"(%v, %b) {layout = "16x64 r(0,1 0,2 0,4 8,0) l(0,8 0,16 0,32 1,0 2,0 4,0) w()", fragment = 0 : i64} : (vector<16xf16>, !hkc_wave.lds<"16x64:2 block 16x64 strides 2048,128 order 1,0">) -> ()
+        %r = "hkc_wave.lds_read"(%b) {layout = "16x64 r(0,1 0,2 0,4 8,0) l(1,0 2,0 4,0 0,8 0,16 0,32) w()", fragment = 0 : i64} : (!hkc_wave.lds<"16x64:2 block 16x64 strides 2048,128 order 1,0">) -> vector<16xf16>
+
+    After::
+
+        "hkc_wave.lds_write"
+        "hkc_wave.wait"() {lgkm = 0 : i64, vm = -1 : i64}
+        "hkc_wave.barrier"
+        "hkc_wave.lds_read"
+    """
+
+    name: ClassVar[str] = "place_waits"
+    needs: ClassVar[frozenset[str]] = frozenset({"waves"})
+    gives: ClassVar[frozenset[str]] = frozenset({"synchronised"})
+
+    def run(self, module: Any, chip: Chip) -> None:
+        for function in kernels(module):
+            block = function.regions[0].blocks[0]
+            places: dict[Any, None] = {}
+            _flow(block, _State(), places)
+            for op in places:
+                with ir.InsertionPoint(op), op.location:
+                    create(Wait, lgkm=0)
+                    create(Barrier)
+
+
+@dataclass(frozen=True)
+class _State:
+    """What happened since the last barrier, by buffer (its defining value)."""
+
+    written: frozenset[Any] = field(default_factory=frozenset)
+    read: frozenset[Any] = field(default_factory=frozenset)
+
+    def join(self, other: _State) -> _State:
+        return _State(self.written | other.written, self.read | other.read)
+
+
+def _flow(block: Any, state: _State, places: dict[Any, None]) -> _State:
+    """Follow a block; ops that need a barrier before them are added to `places`. Returns the state after it."""
+    for op in block.operations:
+        op = op.operation
+        if op.name == "scf.for":
+            state = _around(op, state, places)
+        elif len(op.regions):
+            ends = [_flow(region.blocks[0], state, places) for region in op.regions if len(region.blocks)]
+            for end in ends:
+                state = state.join(end)
+        else:
+            state = _step(op, state, places)
+    return state
+
+
+def _around(loop: Any, state: _State, places: dict[Any, None]) -> _State:
+    """A loop's body starts in the state before the loop or in the one at its own end; a loop may also run 0 times."""
+    body = loop.regions[0].blocks[0]
+    start = state
+    while True:
+        end = _flow(body, start, places)
+        joined = start.join(end)
+        if joined == start:
+            return joined
+        start = joined
+
+
+def _step(op: Any, state: _State, places: dict[Any, None]) -> _State:
+    if op.name == "hkc_wave.barrier":
+        return _State()
+    buffers = frozenset(_buffers(op))
+    if not buffers:
+        return state
+    writes = op.name in WRITES
+    conflicts = buffers & (state.read if writes else state.written)
+    if conflicts or op in places:
+        places[op] = None
+        state = _State()
+    grown = _State(buffers) if writes else _State(read=buffers)
+    return state.join(grown)
+
+
+def _buffers(op: Any) -> Iterator[Any]:
+    if op.name in WRITES or op.name in READS:
+        yield op.operands[-1]
