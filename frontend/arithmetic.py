@@ -17,16 +17,25 @@ COMPARISONS = {"==": (1, 0), "!=": (13, 1), "<": (4, 2), "<=": (5, 3), ">": (2, 
 """The predicates of `arith.cmpf` (ordered, but `!=` holds for NaN) and of `arith.cmpi` (signed)."""
 
 _FLOAT_OPS = {"+": "addf", "-": "subf", "*": "mulf", "/": "divf", "max": "maximumf", "min": "minimumf"}
-_INT_OPS = {"+": "addi", "-": "subi", "*": "muli", "//": "floordivsi", "max": "maxsi", "min": "minsi", "cdiv": "ceildivsi"}
+_INT_OPS = {
+    "+": "addi",
+    "-": "subi",
+    "*": "muli",
+    "//": "floordivsi",
+    "max": "maxsi",
+    "min": "minsi",
+    "cdiv": "ceildivsi",
+}
 
 _FOLD: dict[str, Callable[[Number, Number], Number]] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv, "%": operator.mod,
+    "+": operator.add, "-": operator.sub, "*": operator.mul,
+    "/": operator.truediv, "//": operator.floordiv, "%": operator.mod,
     "max": max, "min": min, "cdiv": lambda a, b: -(-a // b), "==": operator.eq, "!=": operator.ne, "<": operator.lt,
     "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
 
 FLOAT_FUNCTIONS: dict[str, Callable[[float], float]] = {
-    "exp": math.exp, "exp2": math.exp2 if hasattr(math, "exp2") else (lambda x: 2.0**x), "log": math.log, "log2": math.log2,
+    "exp": math.exp, "exp2": math.exp2, "log": math.log, "log2": math.log2,
     "sqrt": math.sqrt, "rsqrt": lambda x: 1.0 / math.sqrt(x),
 }  # fmt: skip
 """Element-wise functions of floats: their names in the language and in the `math` dialect, and how numbers fold."""
@@ -37,8 +46,12 @@ def binary(b: Builder, op: str, left: Operand, right: Operand, span: Span) -> Me
     for side in (left, right):
         _refuse_non_values(op, side)
     if is_integral(left.meaning) and is_integral(right.meaning) and op == "/":
-        raise error("HK209", "`/` does not divide indices or whole numbers", span,
-                    hint="`//` rounds down, cdiv(a, b) rounds up; write 1.0 for a float")  # fmt: skip
+        raise error(
+            "HK209",
+            "`/` does not divide indices or whole numbers",
+            span,
+            hint="`//` rounds down, cdiv(a, b) rounds up; write 1.0 for a float",
+        )
     if is_number(left.meaning) and is_number(right.meaning):
         return _fold(op, left, right, span)
     if is_integral(left.meaning) and is_integral(right.meaning):
@@ -71,8 +84,13 @@ def function(b: Builder, name: str, operand: Operand, span: Span) -> Meaning:
     if name == "abs" and dtype is not None and DTYPES[dtype].kind != "bool":
         return b.op("math.absf" if DTYPES[dtype].is_float else "math.absi", [meaning], meaning.type, span)
     if dtype is None or not DTYPES[dtype].is_float:
-        raise error("HK204", f"`{name}` takes floats, not {describe(meaning)}", operand.span, notes=operand.origin("dtype"),
-                    hint=f"convert it first: {name}(cast(…, f32))")  # fmt: skip
+        raise error(
+            "HK204",
+            f"`{name}` takes floats, not {describe(meaning)}",
+            operand.span,
+            notes=operand.origin("dtype"),
+            hint=f"convert it first: {name}(cast(…, f32))",
+        )
     return b.op(f"math.{name}", [meaning], meaning.type, span)
 
 
@@ -85,13 +103,19 @@ def select(b: Builder, condition: Operand, yes: Operand, no: Operand, span: Span
         if is_number(yes.meaning) and is_number(no.meaning):
             return chosen.meaning
     if _dtype(condition.meaning) != "bool" and not isinstance(condition.meaning, bool):
-        raise error("HK204", f"the condition of `where` is {describe(condition.meaning)}, not bool", condition.span,
-                    hint="compare it with something")  # fmt: skip
+        raise error(
+            "HK204",
+            f"the condition of `where` is {describe(condition.meaning)}, not bool",
+            condition.span,
+            hint="compare it with something",
+        )
     if is_integral(yes.meaning) and is_integral(no.meaning) and tile_type(condition.meaning) is None:
         flag = align(b, "where", [condition], span)[0]
         return b.op("arith.select", [flag, index(b, yes), index(b, no)], IndexType(), span)
     if is_number(yes.meaning) and is_number(no.meaning) and not isinstance(yes.meaning, bool):
-        raise error("HK204", "neither value of `where` has a dtype", yes.span, no.span, hint=f"write cast({yes.meaning}, f32)")
+        raise error(
+            "HK204", "neither value of `where` has a dtype", yes.span, no.span, hint=f"write cast({yes.meaning}, f32)"
+        )
     chosen_type = tile_type(condition.meaning)
     a, c = align(b, "where", [yes, no], span, () if chosen_type is None else chosen_type.shape)
     shape = a.type.shape if isinstance(a.type, TileType) else ()
@@ -105,7 +129,9 @@ def index(b: Builder, operand: Operand) -> Value:
     """An operand as an index. Raises `HkcError` where it is none."""
     meaning = operand.meaning
     if not is_integral(meaning):
-        raise error("HK201", f"an index is needed here, not {describe(meaning)}", operand.span, notes=operand.origin("type"))
+        raise error(
+            "HK201", f"an index is needed here, not {describe(meaning)}", operand.span, notes=operand.origin("type")
+        )
     if isinstance(meaning, int):
         return b.constant(meaning, IndexType(), operand.span)
     assert isinstance(meaning, Value)
@@ -125,14 +151,18 @@ def align(b: Builder, op: str, operands: Sequence[Operand], span: Span, least: t
     for o in operands:
         if isinstance(o.meaning, Value) and isinstance(o.meaning.type, IndexType):
             wanted = _dtype(typed[0].meaning) if typed else "f32"
-            raise error("HK204", f"`{op}` mixes an index with {_others(typed)}", o.span, *(t.span for t in typed),
-                        hint=f"convert the index first: cast(…, {wanted})")  # fmt: skip
+            raise error(
+                "HK204",
+                f"`{op}` mixes an index with {_others(typed)}",
+                o.span,
+                *(t.span for t in typed),
+                hint=f"convert the index first: cast(…, {wanted})",
+            )
     dtype = _dtype(typed[0].meaning) if typed else "bool"
     assert dtype is not None
     for o in typed[1:]:
         if _dtype(o.meaning) != dtype:
-            raise error("HK204", f"`{op}` mixes {dtype} and {_dtype(o.meaning)}", typed[0].span, o.span,
-                        notes=(*typed[0].origin("dtype"), *o.origin("dtype")), hint=f"convert one side: cast(…, {dtype})")  # fmt: skip
+            raise _mixed(op, typed[0], o)
     shape, widest = least, typed[0] if typed else operands[0]
     for o in typed:
         tile = tile_type(o.meaning)
@@ -162,9 +192,27 @@ def _aligned(b: Builder, operand: Operand, dtype: str, shape: tuple[int, ...], s
 
 
 def _unlike(a: Operand, b: Operand, one: tuple[int, ...], other: tuple[int, ...]) -> HkcError:
-    return error("HK202", f"shapes {extents(one)} and {extents(other)} don't broadcast", a.span, b.span,
-                 notes=(*a.origin(), *b.origin()),
-                 hint="from the right, extents must be equal or one of them 1; keepdims=True keeps a reduced dim")  # fmt: skip
+    return error(
+        "HK202",
+        f"shapes {extents(one)} and {extents(other)} don't broadcast",
+        a.span,
+        b.span,
+        notes=(*a.origin(), *b.origin()),
+        hint="from the right, extents must be equal or one of them 1; keepdims=True keeps a reduced dim",
+    )
+
+
+def _mixed(op: str, a: Operand, b: Operand) -> HkcError:
+    one, other = (DTYPES[d] for d in (_dtype(a.meaning), _dtype(b.meaning)) if d is not None)
+    wider = max(one, other, key=lambda d: (d.is_float, d.bits, d.digits))
+    return error(
+        "HK204",
+        f"`{op}` mixes {one} and {other}",
+        a.span,
+        b.span,
+        notes=(*a.origin("dtype"), *b.origin("dtype")),
+        hint=f"convert one side: cast(…, {wider})",
+    )
 
 
 def _others(typed: Sequence[Operand]) -> str:
@@ -182,8 +230,12 @@ def _refuse_non_values(op: str, operand: Operand) -> None:
     if isinstance(meaning, (DType, tuple)):
         raise error("HK201", f"`{op}` takes numbers and tiles, not {describe(meaning)}", operand.span)
     if isinstance(meaning, Value) and isinstance(meaning.type, GlobalType):
-        raise error("HK201", f"`{op}` takes numbers and tiles, not {describe(meaning)}", operand.span,
-                    hint="load a tile of it: load(tensor, [offsets], [shape])")  # fmt: skip
+        raise error(
+            "HK201",
+            f"`{op}` takes numbers and tiles, not {describe(meaning)}",
+            operand.span,
+            hint="load a tile of it: load(tensor, [offsets], [shape])",
+        )
 
 
 def _fold(op: str, left: Operand, right: Operand, span: Span) -> Number:
@@ -216,7 +268,7 @@ def _fold_function(name: str, value: Number, span: Span) -> Number:
 
 
 def _of_indices(b: Builder, op: str, left: Operand, right: Operand, span: Span) -> Meaning:
-    if op in ("//", "%", "cdiv") and right.meaning == 0 and not isinstance(right.meaning, Value):
+    if op in ("//", "%", "cdiv") and right.meaning == 0:
         raise error("HK213", "division by zero", right.span)
     x, y = index(b, left), index(b, right)
     if op in COMPARISONS:
@@ -242,7 +294,9 @@ def _of_values(b: Builder, op: str, values: list[Value], span: Span) -> Value:
             raise error("HK204", f"`{op}` on {dtype} is not in the language yet", span)
         return b.op(f"arith.{_FLOAT_OPS[op]}", [x, y], x.type, span)
     if op == "/":
-        raise error("HK209", f"`/` does not divide {dtype}", span, hint="`//` rounds down; cast to a float to divide exactly")
+        raise error(
+            "HK209", f"`/` does not divide {dtype}", span, hint="`//` rounds down; cast to a float to divide exactly"
+        )
     return _whole(b, op, x, y, span)
 
 

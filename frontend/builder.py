@@ -1,4 +1,4 @@
-"""Appends typed ops to a kernel's body: constants that take the dtype they meet, broadcasts, ops of the tile dialect."""
+"""Appends typed ops to a kernel's body: constants that adopt a dtype, broadcasts, ops of the tile dialect."""
 
 from __future__ import annotations
 
@@ -34,8 +34,15 @@ class Builder:
         self.ops.append(Op(name, tuple(operands), (value,), span, attributes))
         return value
 
-    def tile_op(self, name: str, operands: Sequence[Value], span: Span, places: Mapping[str, Operand],
-                result: TileType | None = None, **attributes: Any) -> tuple[Value, ...]:  # fmt: skip
+    def tile_op(
+        self,
+        name: str,
+        operands: Sequence[Value],
+        span: Span,
+        places: Mapping[str, Operand],
+        result: TileType | None = None,
+        **attributes: Any,
+    ) -> tuple[Value, ...]:
         """Appends an op of the tile dialect, by its own rule; `places` are the expressions behind its operands.
 
         `result` is the type where the op leaves it to us. Raises `HkcError` with what the rule says.
@@ -48,7 +55,7 @@ class Builder:
                 record.cls.check(result, *record.bind(types), **attributes)
         except Mismatch as problem:
             named = [places[n] for n in problem.operands if n in places]
-            notes = tuple(note for operand in named for note in operand.origin())
+            notes = tuple(dict.fromkeys(note for operand in named for note in operand.origin()))
             spans = [operand.span for operand in named] or [span]
             raise error(problem.code, problem.message, *spans, notes=notes, hint=problem.hint) from None
         assert results is not None
@@ -100,7 +107,9 @@ def fit(value: Number, dtype: DType, span: Span) -> None:
     elif isinstance(value, float):
         problem = f"{value} is not a whole number, but {dtype} holds whole numbers"
     else:
-        low, high = (-(2 ** (dtype.bits - 1)), 2 ** (dtype.bits - 1) - 1) if dtype.kind == "int" else (0, 2**dtype.bits - 1)
+        low, high = (
+            (-(2 ** (dtype.bits - 1)), 2 ** (dtype.bits - 1) - 1) if dtype.kind == "int" else (0, 2**dtype.bits - 1)
+        )
         if not low <= value <= high:
             problem = f"{value} is beyond the range of {dtype}, {low} to {high}"
     if problem:
@@ -112,5 +121,9 @@ def _limit(tile: TileType, span: Span) -> None:
     for n in tile.shape:
         elements *= n
     if elements > TILE_ELEMENTS:
-        raise error("HK404", f"a tile of {extents(tile.shape)} has {elements:,} elements; at most {TILE_ELEMENTS:,} are allowed",
-                    span, hint="use smaller tiles and loop over them")  # fmt: skip
+        raise error(
+            "HK434",
+            f"a tile of {extents(tile.shape)} has {elements:,} elements; at most {TILE_ELEMENTS:,} are allowed",
+            span,
+            hint="use smaller tiles and loop over them",
+        )

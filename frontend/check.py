@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from hkc.frontend import syntax
 from hkc.frontend.builder import Builder
-from hkc.frontend.constants import compile_time, constants, refuse_taken
+from hkc.frontend.constants import compile_time, constants
 from hkc.frontend.parse import parse, read
 from hkc.frontend.program import Checked, Kernel
 from hkc.frontend.reference import check_references
@@ -39,7 +39,9 @@ def check(file: syntax.File, overrides: Mapping[str, str] | None = None) -> Chec
     check_references(file.references, names, kernels, diagnostics)
     if diagnostics:
         raise HkcError(*sorted(diagnostics, key=_position))
-    values = tuple((n, b.meaning) for n, b in names.items() if b.span and isinstance(b.meaning, (bool, int, float, DType)))
+    values = tuple(
+        (n, b.meaning) for n, b in names.items() if b.span and isinstance(b.meaning, (bool, int, float, DType))
+    )
     return Checked(file.source, values, tuple(kernels), examples, file.references)
 
 
@@ -50,12 +52,23 @@ def _kernel(kernel: syntax.Kernel, names: Mapping[str, Bound], diagnostics: list
     hints = signature.hints(kernel.hints)
     statements = Statements(Scope(signature.names), builder, diagnostics)
     statements.body(kernel.body)
-    return Kernel(kernel.name.name, tuple(signature.params), tuple(signature.arguments), statements.grid.extents, hints,
-                  tuple(builder.ops), kernel.span)  # fmt: skip
+    return Kernel(
+        kernel.name.name,
+        tuple(signature.params),
+        tuple(signature.arguments),
+        statements.grid.extents,
+        hints,
+        tuple(builder.ops),
+        kernel.span,
+    )
 
 
-def _examples(bindings: Sequence[syntax.Binding], names: Mapping[str, Bound], kernels: Sequence[Kernel],
-              diagnostics: list[Diagnostic]) -> tuple[tuple[str, int | float], ...]:  # fmt: skip
+def _examples(
+    bindings: Sequence[syntax.Binding],
+    names: Mapping[str, Bound],
+    kernels: Sequence[Kernel],
+    diagnostics: list[Diagnostic],
+) -> tuple[tuple[str, int | float], ...]:
     """The values of dims and scalars that a run uses where nothing else is said."""
     dims = {d for k in kernels for d in k.dims}
     scalars = {s for k in kernels for s in k.scalars}
@@ -64,8 +77,12 @@ def _examples(bindings: Sequence[syntax.Binding], names: Mapping[str, Bound], ke
         name = binding.name
         try:
             if name.name not in dims | scalars:
-                raise error("HK310", f"no kernel has a dim or scalar `{name.name}`", name.span,
-                            hint=suggestion(name.name, sorted(dims | scalars)))  # fmt: skip
+                raise error(
+                    "HK310",
+                    f"no kernel has a dim or scalar `{name.name}`",
+                    name.span,
+                    hint=suggestion(name.name, sorted(dims | scalars)),
+                )
             if name.name in found:
                 raise error("HK310", f"`{name.name}` has an example value already", name.span)
             value = compile_time(binding.value, names, "an example value")

@@ -20,10 +20,10 @@ WORDS = frozenset({*FUNCTIONS, *SHAPED, "tile_ids", "range", "global"})
 def constants(file: syntax.File, overrides: Mapping[str, str], diagnostics: list[Diagnostic]) -> dict[str, Bound]:
     """The names that all kernels of a file see. Raises `HkcUsageError` for overrides that don't fit."""
     known = [c.binding.name.name for c in file.constants]
-    for name in overrides:
-        if name not in known:
-            hint = suggestion(name, known) or (f"it has {', '.join(known)}" if known else None)
-            raise HkcUsageError(Diagnostic("HK305", f"{file.source.name} has no constant `{name}`", hint=hint))
+    for word in overrides:
+        if word not in known:
+            hint = suggestion(word, known) or (f"it has {', '.join(known)}" if known else None)
+            raise HkcUsageError(Diagnostic("HK305", f"{file.source.name} has no constant `{word}`", hint=hint))
     names = predefined()
     for constant in file.constants:
         name = constant.binding.name
@@ -64,7 +64,9 @@ def _value(constant: syntax.Constant, kind: str, names: Mapping[str, Bound]) -> 
     expr = constant.binding.value
     meaning = compile_time(expr, names, f"the value of a {kind}")
     if constant.tunable and (not isinstance(meaning, int) or isinstance(meaning, bool)):
-        raise error("HK208", f"a tune parameter is a whole number, not {describe(meaning)}", expr.span, hint="use const")
+        raise error(
+            "HK208", f"a tune parameter is a whole number, not {describe(meaning)}", expr.span, hint="use const"
+        )
     return meaning
 
 
@@ -83,7 +85,7 @@ def _override(name: str, text: str, default: Meaning) -> Meaning:
                 kind, value = "a number", float(text)
     except ValueError:
         value = None
-    if value is None or isinstance(value, int) and abs(value) >= 2**63:
+    if value is None or (isinstance(value, int) and abs(value) >= 2**63):
         hint = suggestion(text, DTYPES) if isinstance(default, DType) else None
         raise HkcUsageError(Diagnostic("HK305", f"`{name}` must be {kind}, not `{text}`", hint=hint))
     return value

@@ -78,7 +78,9 @@ class _Body:
         kinds = [v.type for v in operands[3:]]
         made = ir.Operation.create("scf.for", results=kinds, operands=operands, regions=1)
         arguments = [loop.variable, *loop.carried]
-        block = ir.Block.create_at_start(made.regions[0], [ir.IndexType.get(), *kinds], [_location(v.span) for v in arguments])
+        block = ir.Block.create_at_start(
+            made.regions[0], [ir.IndexType.get(), *kinds], [_location(v.span) for v in arguments]
+        )
         self.values |= dict(zip(arguments, block.arguments, strict=True))
         with ir.InsertionPoint(block):
             self.ops(loop.body)

@@ -30,7 +30,9 @@ class Expressions:
         """An expression that has a single value."""
         meaning = self.meaning(expr)
         if isinstance(meaning, tuple):
-            raise error("HK214", f"{len(meaning)} values where one is needed", expr.span, hint="give each a name: a, b = …")
+            raise error(
+                "HK214", f"{len(meaning)} values where one is needed", expr.span, hint="give each a name: a, b = …"
+            )
         if meaning is None:
             raise error("HK212", "`store` has no value", expr.span)
         return Operand(meaning, expr)
@@ -52,7 +54,12 @@ class Expressions:
                 return self._index(expr, None)
             case syntax.Call():
                 return self._call(expr)
-        raise error("HK201", "a list can't stand here", expr.span, hint="lists give offsets and shapes: load(A, [row, column], [64, 64])")
+        raise error(
+            "HK201",
+            "a list can't stand here",
+            expr.span,
+            hint="lists give offsets and shapes: load(A, [row, column], [64, 64])",
+        )
 
     def _name(self, name: syntax.Name) -> Meaning:
         return self.scope.look_up(name, self._known)
@@ -74,19 +81,34 @@ class Expressions:
         tile = tile_type(base.meaning)
         if word == "T":
             if tile is None or len(tile.shape) != 2:
-                raise error("HK206", f"`.T` transposes tiles of rank 2, not {describe(base.meaning)}", base.span, notes=base.origin())
+                raise error(
+                    "HK206",
+                    f"`.T` transposes tiles of rank 2, not {describe(base.meaning)}",
+                    base.span,
+                    notes=base.origin(),
+                )
             assert isinstance(base.meaning, Value)
             return self.b.tile_op("transpose", [base.meaning], expr.span, {"x": base}, permutation=(1, 0))[0]
-        if word == "dtype" and isinstance(base.meaning, Value) and isinstance(base.meaning.type, (GlobalType, ScalarType, TileType)):
+        if (
+            word == "dtype"
+            and isinstance(base.meaning, Value)
+            and isinstance(base.meaning.type, (GlobalType, ScalarType, TileType))
+        ):
             return DTYPES[base.meaning.type.dtype]
-        raise error("HK307", f"{describe(base.meaning)} has no `.{word}`", expr.name.span, hint=suggestion(word, ("T", "dtype")))
+        raise error(
+            "HK307", f"{describe(base.meaning)} has no `.{word}`", expr.name.span, hint=suggestion(word, ("T", "dtype"))
+        )
 
     def _index(self, expr: syntax.Index, call: syntax.Call | None) -> Meaning:
         if expr.base.name in functions.SHAPED:
             return functions.shaped(self, expr, call)
         if expr.base.name in functions.FUNCTIONS:
-            raise error("HK201", f"`{expr.base.name}` is called with round brackets", expr.span,
-                        hint=functions.FUNCTIONS[expr.base.name].spelling)  # fmt: skip
+            raise error(
+                "HK201",
+                f"`{expr.base.name}` is called with round brackets",
+                expr.span,
+                hint=functions.FUNCTIONS[expr.base.name].spelling,
+            )
         base = self.operand(expr.base)
         hint = "read a tile of it: load(tensor, [offsets], [shape]); or is a comma missing before `[`?"
         is_tensor = isinstance(base.meaning, Value) and isinstance(base.meaning.type, GlobalType)
@@ -102,9 +124,13 @@ class Expressions:
             known = functions.FUNCTIONS[name]
             return known.handler(self, known.bind(call), call.span)
         if name in functions.SHAPED:
-            raise error("HK211", f"`{name}` takes its extents in square brackets", call.span, hint=functions.SHAPED[name])
+            raise error(
+                "HK211", f"`{name}` takes its extents in square brackets", call.span, hint=functions.SHAPED[name]
+            )
         if name == "range":
-            raise error("HK201", "`range` belongs into a for line", call.span, hint="for k in range(start, stop, step):")
+            raise error(
+                "HK201", "`range` belongs into a for line", call.span, hint="for k in range(start, stop, step):"
+            )
         if name == "tile_ids":
             return self.grid.tile_ids(self, call)
         if name in self.scope.names:
@@ -117,7 +143,12 @@ class Expressions:
         """A tensor parameter."""
         operand = self.operand(expr)
         if not (isinstance(operand.meaning, Value) and isinstance(operand.meaning.type, GlobalType)):
-            raise error("HK201", f"a tensor is needed here, not {describe(operand.meaning)}", operand.span, notes=operand.origin("type"))
+            raise error(
+                "HK201",
+                f"a tensor is needed here, not {describe(operand.meaning)}",
+                operand.span,
+                notes=operand.origin("type"),
+            )
         return operand
 
     def tile(self, expr: syntax.Expr) -> Operand:
@@ -125,8 +156,13 @@ class Expressions:
         operand = self.operand(expr)
         if tile_type(operand.meaning) is None:
             is_tensor = isinstance(operand.meaning, Value) and isinstance(operand.meaning.type, GlobalType)
-            raise error("HK201", f"a tile is needed here, not {describe(operand.meaning)}", operand.span, notes=operand.origin("type"),
-                        hint="load one: load(tensor, [offsets], [shape])" if is_tensor else None)  # fmt: skip
+            raise error(
+                "HK201",
+                f"a tile is needed here, not {describe(operand.meaning)}",
+                operand.span,
+                notes=operand.origin("type"),
+                hint="load one: load(tensor, [offsets], [shape])" if is_tensor else None,
+            )
         return operand
 
     def dtype(self, expr: syntax.Expr) -> str:
@@ -135,7 +171,12 @@ class Expressions:
         if not isinstance(operand.meaning, DType):
             raise error("HK201", f"a dtype is needed here, not {describe(operand.meaning)}", operand.span)
         if operand.meaning.kind == "uint":
-            raise error("HK405", f"{operand.meaning} is not in the language yet", operand.span, hint="the integer dtypes are i8, i16, i32, i64")
+            raise error(
+                "HK435",
+                f"{operand.meaning} is not in the language yet",
+                operand.span,
+                hint="the integer dtypes are i8, i16, i32, i64",
+            )
         return operand.meaning.name
 
     def offsets(self, expr: syntax.Expr) -> list[Value]:
@@ -159,8 +200,12 @@ class Expressions:
         below = max(1 << (n.bit_length() - 1), n // 16 * 16) if n > 0 else None
         above = min(1 << n.bit_length(), -(-n // 16) * 16) if n > 0 else 1
         near = f"{below} or {above}" if below else f"{above}"
-        raise error("HK401", f"a tile can't have the extent {n}: extents are powers of two or multiples of 16", expr.span,
-                    hint=f"the nearest legal extent is {near}")  # fmt: skip
+        raise error(
+            "HK431",
+            f"a tile can't have the extent {n}: extents are powers of two or multiples of 16",
+            expr.span,
+            hint=f"the nearest legal extent is {near}",
+        )
 
     def _list(self, expr: syntax.Expr, what: str) -> tuple[syntax.Expr, ...]:
         if not isinstance(expr, syntax.Sequence):
@@ -171,8 +216,12 @@ class Expressions:
         """A compile-time whole number."""
         operand = self.operand(expr)
         if isinstance(operand.meaning, Value):
-            raise error("HK208", f"{what} must be known at compile time, but this is {describe(operand.meaning)}", operand.span,
-                        hint="use a number, or a name made by const or tune")  # fmt: skip
+            raise error(
+                "HK208",
+                f"{what} must be known at compile time, but this is {describe(operand.meaning)}",
+                operand.span,
+                hint="use a number, or a name made by const or tune",
+            )
         if not isinstance(operand.meaning, int) or isinstance(operand.meaning, bool):
             raise error("HK201", f"{what} must be a whole number, not {describe(operand.meaning)}", operand.span)
         return operand.meaning
@@ -190,8 +239,13 @@ class Expressions:
         if isinstance(operand.meaning, (bool, int, float)):
             return self.b.constant(operand.meaning, ScalarType(dtype), operand.span)
         if scalar_dtype(operand.meaning) != dtype:
-            raise error("HK205", f"a scalar of {dtype} is needed here, not {describe(operand.meaning)}", operand.span,
-                        notes=operand.origin("type"), hint=f"convert it first: cast(…, {dtype})")  # fmt: skip
+            raise error(
+                "HK205",
+                f"a scalar of {dtype} is needed here, not {describe(operand.meaning)}",
+                operand.span,
+                notes=operand.origin("type"),
+                hint=f"convert it first: cast(…, {dtype})",
+            )
         assert isinstance(operand.meaning, Value)
         return operand.meaning
 

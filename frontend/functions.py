@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from hkc.dialects.types import GlobalType, IndexType, ScalarType, TileType
 from hkc.frontend import arithmetic, syntax
+from hkc.frontend.builder import fit
 from hkc.frontend.program import Value
 from hkc.frontend.scope import Meaning, Operand, describe, is_integral, scalar_dtype, suggestion, tile_type
 from hkc.support.dtypes import DTYPES, DType
@@ -33,14 +34,22 @@ class Function:
         """The arguments by parameter. Raises `HkcError` for missing, unknown or repeated ones."""
         name = self.spelling.partition("(")[0]
         if len(call.arguments) > len(self.parameters):
-            raise error("HK211", f"`{name}` takes {len(self.parameters)} arguments, not {len(call.arguments)}",
-                        call.arguments[len(self.parameters)].span, hint=self.spelling)  # fmt: skip
+            raise error(
+                "HK211",
+                f"`{name}` takes {len(self.parameters)} arguments, not {len(call.arguments)}",
+                call.arguments[len(self.parameters)].span,
+                hint=self.spelling,
+            )
         given = dict(zip(self.parameters, call.arguments, strict=False))
         for keyword in call.keywords:
             word = keyword.name.name
             if word not in self.parameters:
-                raise error("HK211", f"`{name}` has no argument `{word}`", keyword.name.span,
-                            hint=suggestion(word, self.parameters) or self.spelling)  # fmt: skip
+                raise error(
+                    "HK211",
+                    f"`{name}` has no argument `{word}`",
+                    keyword.name.span,
+                    hint=suggestion(word, self.parameters) or self.spelling,
+                )
             if word in given:
                 raise error("HK211", f"`{name}` gets `{word}` twice", given[word].span, keyword.span)
             given[word] = keyword.value
@@ -118,7 +127,11 @@ def _cast(c: Expressions, given: Given, span: Span) -> Meaning:
     tile = tile_type(meaning)
     if tile is not None:
         assert isinstance(meaning, Value)
-        return meaning if tile.dtype == dtype else c.b.tile_op("cast", [meaning], span, {"x": x}, TileType(tile.shape, dtype))[0]
+        return (
+            meaning
+            if tile.dtype == dtype
+            else c.b.tile_op("cast", [meaning], span, {"x": x}, TileType(tile.shape, dtype))[0]
+        )
     if scalar_dtype(meaning) is None and not is_integral(meaning):
         raise error("HK201", f"`cast` converts tiles and numbers, not {describe(meaning)}", x.span)
     assert isinstance(meaning, Value)
@@ -127,7 +140,9 @@ def _cast(c: Expressions, given: Given, span: Span) -> Meaning:
 
 def _cast_scalar(c: Expressions, value: Value, target: DType, span: Span) -> Value:
     if isinstance(value.type, IndexType):
-        value = c.b.op("arith.index_cast", [value], ScalarType("i32" if target.bits == 32 and not target.is_float else "i64"), span)
+        value = c.b.op(
+            "arith.index_cast", [value], ScalarType("i32" if target.bits == 32 and not target.is_float else "i64"), span
+        )
     assert isinstance(value.type, ScalarType)
     source = DTYPES[value.type.dtype]
     if source == target:
@@ -205,11 +220,18 @@ def reduce(c: Expressions, kind: str, given: Given, span: Span) -> Value:
         raise error("HK211", f"`{kind}` of a tile needs an axis", span, hint=f"{kind}(x, axis={len(tile.shape) - 1})")
     axis = c.whole_number(given["axis"], "an axis")
     if not -len(tile.shape) <= axis < len(tile.shape):
-        raise error("HK206", f"a tile of rank {len(tile.shape)} has no axis {axis}", given["axis"].span, notes=x.origin())
+        raise error(
+            "HK206", f"a tile of rank {len(tile.shape)} has no axis {axis}", given["axis"].span, notes=x.origin()
+        )
     axis %= len(tile.shape)
     keep = c.truth(given["keepdims"]) if "keepdims" in given else False
     if not keep and len(tile.shape) == 1:
-        raise error("HK206", f"`{kind}` would leave a tile without dims", span, hint="keepdims=True keeps the dim, with extent 1")
+        raise error(
+            "HK206",
+            f"`{kind}` would leave a tile without dims",
+            span,
+            hint="keepdims=True keeps the dim, with extent 1",
+        )
     folded = c.b.tile_op("reduce", [x.meaning], span, {"x": x}, axis=axis, kind=kind)[0]
     return folded if keep else c.b.reshape(folded, tile.shape[:axis] + tile.shape[axis + 1 :], span)
 
@@ -226,7 +248,11 @@ for _name in (*arithmetic.FLOAT_FUNCTIONS, "abs"):
 
 # Tiles from nothing: `zeros[f32, 64, 64]`, `full[f32, 64, 64](value)`, `iota[64]`, `iota[64, 64](axis=1)`.
 
-SHAPED = {"zeros": "zeros[dtype, extent, …]", "full": "full[dtype, extent, …](value)", "iota": "iota[extent, …](axis=0)"}
+SHAPED = {
+    "zeros": "zeros[dtype, extent, …]",
+    "full": "full[dtype, extent, …](value)",
+    "iota": "iota[extent, …](axis=0)",
+}
 
 
 def shaped(c: Expressions, made: syntax.Index, arguments: syntax.Call | None) -> Meaning:
@@ -247,6 +273,7 @@ def shaped(c: Expressions, made: syntax.Index, arguments: syntax.Call | None) ->
     given = Function("full(value)", ("value",), 1, _cast).bind(arguments)
     value = c.operand(given["value"])
     if isinstance(value.meaning, (bool, int, float)):
+        fit(value.meaning, DTYPES[dtype], value.span)
         return c.b.constant(value.meaning, TileType(shape, dtype), span)
     return c.b.spread(c.element(given["value"], dtype), shape, span)
 
@@ -260,4 +287,3 @@ def _iota(c: Expressions, made: syntax.Index, arguments: syntax.Call | None, spa
     if not -len(shape) <= axis < len(shape):
         raise error("HK206", f"a tile of rank {len(shape)} has no axis {axis}", given["axis"].span)
     return c.b.tile_op("iota", [], span, {}, TileType(shape, "i32"), axis=axis % len(shape))[0]
-

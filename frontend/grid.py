@@ -27,13 +27,19 @@ class Grid:
     def tile_ids(self, c: Expressions, call: syntax.Call) -> Meaning:
         """One index per extent. Raises `HkcError`, for a second call or one in a loop too."""
         if self.loops:
-            raise error("HK309", "`tile_ids` can't stand in a loop", call.span, hint="it defines the grid; call it first")
+            raise error(
+                "HK309", "`tile_ids` can't stand in a loop", call.span, hint="it defines the grid; call it first"
+            )
         if self.place is not None:
-            raise error("HK309", "a kernel has one `tile_ids`", call.span, notes=(Note("the first one is here", self.place),))
+            raise error(
+                "HK309", "a kernel has one `tile_ids`", call.span, notes=(Note("the first one is here", self.place),)
+            )
         self.place = call.span
         for keyword in call.keywords:
             if keyword.name.name != "order":
-                raise error("HK211", f"`tile_ids` has no argument `{keyword.name.name}`", keyword.name.span, hint=SPELLING)
+                raise error(
+                    "HK211", f"`tile_ids` has no argument `{keyword.name.name}`", keyword.name.span, hint=SPELLING
+                )
             if not isinstance(keyword.value, syntax.Name) or keyword.value.name != "rows":
                 raise error("HK307", "the only order of tiles so far is `rows`", keyword.value.span)
         if not 1 <= len(call.arguments) <= AXES:
@@ -42,8 +48,12 @@ class Grid:
         values = [arithmetic.index(c.b, o) for o in operands]
         for operand, value in zip(operands, values, strict=True):
             if value.extent is None:
-                raise error("HK309", "the grid may depend on dims, scalars and constants only", operand.span,
-                            notes=operand.origin("value"))  # fmt: skip
+                raise error(
+                    "HK309",
+                    "the grid may depend on dims, scalars and constants only",
+                    operand.span,
+                    notes=operand.origin("value"),
+                )
         self.extents = tuple(_outermost(v.extent or "") for v in values)
         ids = c.b.tile_op("tile_id", values, call.span, {}, order="rows")
         return ids[0] if len(ids) == 1 else ids

@@ -69,26 +69,35 @@ class Layout(PostLex):
         if len(blanks) > self.levels[-1]:
             self.levels.append(len(blanks))
             if len(self.levels) > NESTING:
-                raise error("HK402", f"blocks are nested more than {NESTING} deep", span_of(self.source, place))
+                raise error("HK432", f"blocks are nested more than {NESTING} deep", span_of(self.source, place))
             yield Token.new_borrow_pos("_INDENT", blanks, place)
         while len(blanks) < self.levels[-1]:
             self.levels.pop()
             if len(blanks) > self.levels[-1]:
                 known = ", ".join(map(str, self.levels))
-                raise error("HK110", f"this line is indented by {len(blanks)}, which fits no block around it",
-                            span_of(self.source, place), hint=f"the open blocks are indented by {known}")  # fmt: skip
+                raise error(
+                    "HK110",
+                    f"this line is indented by {len(blanks)}, which fits no block around it",
+                    span_of(self.source, place),
+                    hint=f"the open blocks are indented by {known}",
+                )
             yield Token.new_borrow_pos("_DEDENT", "", place)
 
     def _bracket(self, token: Token) -> None:
         if token in CLOSING:
             self.brackets.append(token)
             if len(self.brackets) > NESTING:
-                raise error("HK402", f"brackets are nested more than {NESTING} deep", span_of(self.source, token))
+                raise error("HK432", f"brackets are nested more than {NESTING} deep", span_of(self.source, token))
         elif token in CLOSING.values():
             if not self.brackets:
                 raise error("HK103", f"`{token}` closes nothing", span_of(self.source, token))
             opened = self.brackets.pop()
             if CLOSING[opened] != token:
                 note = Note(f"`{opened}` is opened here", span_of(self.source, opened))
-                raise error("HK103", f"`{token}` doesn't close `{opened}`", span_of(self.source, token), notes=(note,),
-                            hint=f"close it with `{CLOSING[opened]}`")  # fmt: skip
+                raise error(
+                    "HK103",
+                    f"`{token}` doesn't close `{opened}`",
+                    span_of(self.source, token),
+                    notes=(note,),
+                    hint=f"close it with `{CLOSING[opened]}`",
+                )

@@ -88,24 +88,41 @@ def explain_character(layout: Layout, line: int, column: int, character: str) ->
     if character in "\"'":
         return error("HK105", "this text has no closing quote", span)
     if character == "\\":
-        return error("HK111", "`\\` doesn't continue a line", span, hint="lines continue inside brackets; put the expression in ( )")
+        return error(
+            "HK111",
+            "`\\` doesn't continue a line",
+            span,
+            hint="lines continue inside brackets; put the expression in ( )",
+        )
     if character == ";":
         return error("HK111", "`;` doesn't separate statements", span, hint="one statement per line")
     if character in "&|^~!":
-        return error("HK111", f"the operator `{character}` is not in the language", span,
-                     hint="combine conditions with where(a, b, False)")  # fmt: skip
+        return error(
+            "HK111",
+            f"the operator `{character}` is not in the language",
+            span,
+            hint="combine conditions with where(a, b, False)",
+        )
     if character in "{}":
-        return error("HK111", f"`{character}` has no meaning here", span, hint="lists are written [a, b]; blocks by indentation")
+        return error(
+            "HK111", f"`{character}` has no meaning here", span, hint="lists are written [a, b]; blocks by indentation"
+        )
     alike = _LOOK_ALIKES.get(character)
     shown = character if character.isprintable() else f"U+{ord(character):04X}"
-    return error("HK111", f"the character `{shown}` has no meaning here", span,
-                 hint=f"the ASCII spelling is `{alike}`" if alike else None)  # fmt: skip
+    return error(
+        "HK111",
+        f"the character `{shown}` has no meaning here",
+        span,
+        hint=f"the ASCII spelling is `{alike}`" if alike else None,
+    )
 
 
 def _reserved(p: Place) -> HkcError | None:
     if p.token.type != "RESERVED":
         return None
-    return error("HK109", f"`{p.token}` is not in the language yet", span_of(p.source, p.token), hint=_WORDS.get(p.token))
+    return error(
+        "HK109", f"`{p.token}` is not in the language yet", span_of(p.source, p.token), hint=_WORDS.get(p.token)
+    )
 
 
 def _unclosed(p: Place) -> HkcError | None:
@@ -132,8 +149,12 @@ def _missing_type(p: Place) -> HkcError | None:
     if p.first is None or p.first.type != "KERNEL" or len(p.brackets) != 1 or p.expected != {"COLON"}:
         return None
     name = p.previous
-    return error("HK116", f"the parameter `{name}` has no type", span_of(p.source, name or p.token),
-                 hint=f"write `{name}: global[f32, M, N]` for a tensor or `{name}: f32` for a number")  # fmt: skip
+    return error(
+        "HK116",
+        f"the parameter `{name}` has no type",
+        span_of(p.source, name or p.token),
+        hint=f"write `{name}: global[f32, M, N]` for a tensor or `{name}: f32` for a number",
+    )
 
 
 def _missing_colon(p: Place) -> HkcError | None:
@@ -147,8 +168,11 @@ def _missing_colon(p: Place) -> HkcError | None:
 def _blocks(p: Place) -> HkcError | None:
     """Indentation that opens no block, or a block that isn't there."""
     if p.token.type == "_INDENT":
-        return error("HK110", "this line is indented deeper than the one before, but nothing opened a block",
-                     span_of(p.source, p.token))  # fmt: skip
+        return error(
+            "HK110",
+            "this line is indented deeper than the one before, but nothing opened a block",
+            span_of(p.source, p.token),
+        )
     if "_INDENT" in p.expected:
         return error("HK110", "an indented body must follow the line that ends with `:`", span_of(p.source, p.token))
     if p.expected == {"_NEWLINE"} and p.previous is not None and p.previous.type == "COLON":
@@ -161,7 +185,9 @@ def _unknown_item(p: Place) -> HkcError | None:
         return None
     close = get_close_matches(p.token.lower(), _ITEMS, n=1) if p.token.type == "NAME" else []
     hint = f"did you mean `{close[0]}`?" if close else "statements belong in the indented body of a kernel"
-    return error("HK108", f"`{shorten(p.token)}` starts nothing at the left margin", span_of(p.source, p.token), hint=hint)
+    return error(
+        "HK108", f"`{shorten(p.token)}` starts nothing at the left margin", span_of(p.source, p.token), hint=hint
+    )
 
 
 def _misspelt_statement(p: Place) -> HkcError | None:
@@ -173,15 +199,20 @@ def _misspelt_statement(p: Place) -> HkcError | None:
     if word in _ITEMS:
         return error("HK108", f"`{word}` belongs at the left margin, outside kernels", span)
     close = get_close_matches(word, ["for", *_ITEMS], n=1)
-    return error("HK101", f"`{shorten(word)}` is followed by `{shorten(p.token)}` with nothing between", span, span_of(p.source, p.token),
-                 hint=f"did you mean `{close[0]}`?" if close else None)  # fmt: skip
+    return error(
+        "HK101",
+        f"`{shorten(word)}` is followed by `{shorten(p.token)}` with nothing between",
+        span,
+        span_of(p.source, p.token),
+        hint=f"did you mean `{close[0]}`?" if close else None,
+    )
 
 
 def _equals(p: Place) -> HkcError | None:
     if p.token.type != "EQUAL":
         return None
     span = span_of(p.source, p.token)
-    if p.brackets or p.first is not None and p.first.type == "FOR":
+    if p.brackets or (p.first is not None and p.first.type == "FOR"):
         return error("HK107", "`=` can't stand in an expression", span, hint="`==` compares")
     return error("HK107", "a second `=` in one statement", span, hint="assign in two statements; `==` compares")
 
@@ -228,6 +259,18 @@ def _anything(p: Place) -> HkcError:
 
 
 _RULES: tuple[Callable[[Place], HkcError | None], ...] = (
-    _reserved, _blocks, _unclosed, _unknown_item, _text, _missing_type, _missing_comma, _missing_colon, _misspelt_statement, _equals,
-    _comparison_chain, _missing_expression, _missing_literal, _anything,
-)  # fmt: skip
+    _reserved,
+    _blocks,
+    _unclosed,
+    _unknown_item,
+    _text,
+    _missing_type,
+    _missing_comma,
+    _missing_colon,
+    _misspelt_statement,
+    _equals,
+    _comparison_chain,
+    _missing_expression,
+    _missing_literal,
+    _anything,
+)

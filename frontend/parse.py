@@ -29,7 +29,7 @@ def read(path: str | Path) -> Source:
     except ValueError:
         raise error("HK121", f"can't read `{path!r}`: not a path") from None
     if len(data) > FILE_BYTES:
-        raise error("HK403", f"`{path}` has {len(data):,} bytes; a kernel file may have {FILE_BYTES:,}")
+        raise error("HK433", f"`{path}` has {len(data):,} bytes; a kernel file may have {FILE_BYTES:,}")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as problem:
@@ -43,7 +43,7 @@ def read(path: str | Path) -> Source:
 def parse(source: Source) -> syntax.File:
     """The syntax of a whole file. Raises `HkcError` with the first mistake."""
     if len(source.text) > FILE_BYTES:
-        raise error("HK403", f"`{source.name}` has {len(source.text):,} characters; a file may have {FILE_BYTES:,}")
+        raise error("HK433", f"`{source.name}` has {len(source.text):,} characters; a file may have {FILE_BYTES:,}")
     source = Source(source.name, source.text.replace("\r\n", "\n").replace("\r", "\n"))
     return _parser().parse(source)
 
@@ -77,7 +77,7 @@ class _Parser:
 
 
 def _expected(state: Any) -> frozenset[str]:
-    """The kinds of token that the parser could have taken. (What the lexer reports has those it always accepts, too.)"""
+    """The kinds of token that the parser could have taken (the lexer's own report adds those it always accepts)."""
     return frozenset(name for name in state.parse_conf.parse_table.states[state.position] if name.isupper())
 
 
@@ -102,8 +102,12 @@ def _limit_depth(nodes: Iterable[syntax.Node]) -> None:
     while waiting:
         node, depth = waiting.pop()
         if depth > NESTING:
-            raise error("HK402", f"this expression is nested more than {NESTING} deep", node.span,
-                        hint="split it into several statements")  # fmt: skip
+            raise error(
+                "HK432",
+                f"this expression is nested more than {NESTING} deep",
+                node.span,
+                hint="split it into several statements",
+            )
         waiting += [(child, depth + 1) for child in syntax.children(node)]
 
 
@@ -172,7 +176,9 @@ class _Build(Transformer[Token, Any]):
 
     def _target(self, target: syntax.Expr) -> syntax.Name:
         if not isinstance(target, syntax.Name):
-            hint = "write into a tensor with store(tensor, [offsets], value)" if isinstance(target, syntax.Index) else None
+            hint = (
+                "write into a tensor with store(tensor, [offsets], value)" if isinstance(target, syntax.Index) else None
+            )
             raise error("HK113", "only a name can be assigned to", target.span, hint=hint)
         return target
 
@@ -206,8 +212,12 @@ class _Build(Transformer[Token, Any]):
         keywords = tuple(a for a in arguments if isinstance(a, syntax.Keyword))
         for before, after in pairwise(arguments):
             if isinstance(before, syntax.Keyword) and not isinstance(after, syntax.Keyword):
-                raise error("HK107", "an argument without a name after one with a name", after.span,
-                            hint=f"`{before.name.name} = …` names an argument; `==` compares")  # fmt: skip
+                raise error(
+                    "HK107",
+                    "an argument without a name after one with a name",
+                    after.span,
+                    hint=f"`{before.name.name} = …` names an argument; `==` compares",
+                )
         return syntax.Call(span, callee, arguments[: len(arguments) - len(keywords)], keywords)
 
     def arguments(self, parts: list[Any]) -> tuple[Any, ...]:
@@ -235,7 +245,7 @@ class _Build(Transformer[Token, Any]):
         value = _number(text)
         if value is None:
             raise error("HK114", f"`{shorten(text)}` is not a number", span, hint="write 128, 0x80, 1.5 or 1e-3")
-        if isinstance(value, int) and value >= 2**64 or math.isinf(value):
+        if (isinstance(value, int) and value >= 2**64) or math.isinf(value):
             raise error("HK114", f"`{shorten(text)}` is too large a number", span)
         return syntax.Number(span, value)
 

@@ -6,7 +6,7 @@ one to one. It pickles, so it travels to the worker process.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -73,6 +73,12 @@ class Kernel:
         return tuple(dict.fromkeys(d for d in dims if isinstance(d, str)))
 
     @property
+    def outputs(self) -> tuple[str, ...]:
+        """The names of the globals that the kernel stores to."""
+        stored = {op.operands[1] for op in _flat(self.body) if op.name == "hkc_tile.store"}
+        return tuple(p.name for p, a in zip(self.params, self.arguments, strict=True) if a in stored)
+
+    @property
     def scalars(self) -> tuple[str, ...]:
         """The names of the scalar parameters."""
         return tuple(p.name for p in self.params if isinstance(p, ScalarParam))
@@ -92,3 +98,11 @@ class Checked:
     def constant_texts(self) -> tuple[tuple[str, str], ...]:
         """The constants as `KernelInfo` records them."""
         return tuple((name, str(value)) for name, value in self.constants)
+
+
+def _flat(body: tuple[Op | Loop, ...]) -> Iterator[Op]:
+    for step in body:
+        if isinstance(step, Loop):
+            yield from _flat(step.body)
+        else:
+            yield step

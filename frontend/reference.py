@@ -34,7 +34,12 @@ def evaluate(checked: Checked, names: Mapping[str, Any]) -> dict[str, Any]:
     import numpy as np
 
     tensors = {p.name for k in checked.kernels for p in k.params if isinstance(p, GlobalParam)}
-    known = {n: v for n, v in checked.constants if not isinstance(v, DType)} | {"inf": np.inf, "nan": np.nan, "True": True, "False": False}
+    known = {n: v for n, v in checked.constants if not isinstance(v, DType)} | {
+        "inf": np.inf,
+        "nan": np.nan,
+        "True": True,
+        "False": False,
+    }
     known |= names
     outputs: dict[str, Any] = {}
     with np.errstate(all="ignore"):
@@ -77,8 +82,12 @@ def _call(call: syntax.Call, names: Mapping[str, Any]) -> Any:
     return getattr(np, call.callee.name)(*arguments, **keywords)
 
 
-def check_references(references: Sequence[syntax.Binding], constants: Mapping[str, Bound], kernels: Sequence[Kernel],
-                     diagnostics: list[Diagnostic]) -> None:  # fmt: skip
+def check_references(
+    references: Sequence[syntax.Binding],
+    constants: Mapping[str, Bound],
+    kernels: Sequence[Kernel],
+    diagnostics: list[Diagnostic],
+) -> None:
     """Notes what is wrong with the formulas: names and functions that don't exist, results that nothing uses."""
     tensors = {p.name for k in kernels for p in k.params if isinstance(p, GlobalParam)}
     known = set(constants) | tensors | {n for k in kernels for n in (*k.dims, *k.scalars)}
@@ -92,8 +101,9 @@ def check_references(references: Sequence[syntax.Binding], constants: Mapping[st
     for reference in references:
         name = reference.name
         if name.name not in tensors | used:
-            diagnostics += error("HK310", f"no kernel has a tensor `{name.name}`", name.span,
-                                 hint=suggestion(name.name, sorted(tensors))).diagnostics  # fmt: skip
+            diagnostics += error(
+                "HK310", f"no kernel has a tensor `{name.name}`", name.span, hint=suggestion(name.name, sorted(tensors))
+            ).diagnostics
 
 
 def _check(expr: syntax.Node, known: set[str], used: set[str]) -> None:
@@ -102,9 +112,9 @@ def _check(expr: syntax.Node, known: set[str], used: set[str]) -> None:
             if name not in known:
                 raise error("HK301", f"unknown name `{name}`", expr.span, hint=suggestion(name, sorted(known)))
             used.add(name)
-        case syntax.Attribute(base=base, name=name):
-            if name.name != "T":
-                raise error("HK310", f"references have no `.{name.name}`", name.span, hint="only `.T`")
+        case syntax.Attribute(base=base, name=word):
+            if word.name != "T":
+                raise error("HK310", f"references have no `.{word.name}`", word.span, hint="only `.T`")
             _check(base, known, used)
         case syntax.Call():
             _check_call(expr)
@@ -113,18 +123,24 @@ def _check(expr: syntax.Node, known: set[str], used: set[str]) -> None:
         case syntax.Index() | syntax.Sequence():
             raise error("HK310", "references have no lists and no indexing", expr.span)
         case _:
-            for part in syntax.children(expr):
-                _check(part, known, used)
+            for child in syntax.children(expr):
+                _check(child, known, used)
 
 
 def _check_call(call: syntax.Call) -> None:
     name = call.callee.name if isinstance(call.callee, syntax.Name) else ""
     if name not in FUNCTIONS:
-        raise error("HK310", f"references have no function `{name}`" if name else "only functions can be called",
-                    call.callee.span, hint=suggestion(name, FUNCTIONS) or f"there are {', '.join(FUNCTIONS)}")  # fmt: skip
+        raise error(
+            "HK310",
+            f"references have no function `{name}`" if name else "only functions can be called",
+            call.callee.span,
+            hint=suggestion(name, FUNCTIONS) or f"there are {', '.join(FUNCTIONS)}",
+        )
     wanted = ELEMENT_WISE.get(name, 1)
     if len(call.arguments) != wanted:
-        raise _arguments(f"`{name}` takes {wanted} unnamed argument{'s' if wanted > 1 else ''} in a reference", call.span, name)
+        raise _arguments(
+            f"`{name}` takes {wanted} unnamed argument{'s' if wanted > 1 else ''} in a reference", call.span, name
+        )
     for keyword in call.keywords:
         if name not in REDUCTIONS or keyword.name.name not in ("axis", "keepdims"):
             raise _arguments(f"`{name}` has no argument `{keyword.name.name}`", keyword.name.span, name)

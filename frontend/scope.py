@@ -80,12 +80,21 @@ class Scope:
     def _unknown(self, name: syntax.Name, functions: Iterable[str]) -> HkcError:
         if name.name in self.gone:
             note = Note(f"`{name.name}` gets a value here, inside the loop", self.gone[name.name])
-            return error("HK302", f"`{name.name}` does not exist after the loop that defines it", name.span, notes=(note,),
-                         hint=f"give `{name.name}` a value before the loop")  # fmt: skip
+            return error(
+                "HK302",
+                f"`{name.name}` does not exist after the loop that defines it",
+                name.span,
+                notes=(note,),
+                hint=f"give `{name.name}` a value before the loop",
+            )
         if name.name in functions:
             return error("HK301", f"`{name.name}` is a function; call it", name.span)
-        return error("HK301", f"unknown name `{name.name}`", name.span,
-                     hint=suggestion(name.name, [n for n, b in self.names.items() if b.meaning is not None]))  # fmt: skip
+        return error(
+            "HK301",
+            f"unknown name `{name.name}`",
+            name.span,
+            hint=suggestion(name.name, [n for n, b in self.names.items() if b.meaning is not None]),
+        )
 
 
 def suggestion(word: str, known: Iterable[str]) -> str | None:
@@ -110,6 +119,11 @@ def describe(meaning: Meaning) -> str:
         case tuple():
             return "several values"
     return f"the number {meaning}"
+
+
+def count(number: int, what: str) -> str:
+    """`1 name`, `2 names`."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def is_number(meaning: Meaning) -> bool:

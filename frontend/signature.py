@@ -41,9 +41,16 @@ class Signature:
                 bound = self._parameter(parameter, shared, own)
             except HkcError as problem:
                 self.diagnostics += problem.diagnostics
+                self._forget(parameter)
             except Silenced:
-                pass
+                self._forget(parameter)
             self.names.setdefault(parameter.name.name, bound)
+
+    def _forget(self, parameter: syntax.Parameter) -> None:
+        """After a mistake: names in the type are known, but stand for nothing."""
+        for part in syntax.children(parameter.type):
+            if isinstance(part, syntax.Name):
+                self.names.setdefault(part.name, Bound(None, "dim", part.span))
 
     def _parameter(self, parameter: syntax.Parameter, shared: Mapping[str, Bound], own: set[str]) -> Bound:
         kind, name = parameter.type, parameter.name.name
@@ -51,14 +58,21 @@ class Signature:
             return self._tensor(parameter, kind, shared, own)
         scalar = isinstance(kind, syntax.Name) and (kind.name in shared or kind.name not in WORDS)
         if not scalar:
-            raise error("HK306", "a parameter is a tensor or a number", kind.span, hint=f"`{name}: global[f32, M, N]` or `{name}: f32`")
+            raise error(
+                "HK306",
+                "a parameter is a tensor or a number",
+                kind.span,
+                hint=f"`{name}: global[f32, M, N]` or `{name}: f32`",
+            )
         dtype = self._dtype(kind, shared)
         self.params.append(ScalarParam(name, dtype.name))
         value = Value(ScalarType(dtype.name), parameter.span, name if dtype.kind == "int" else None)
         self.arguments.append(value)
         return Bound(value, "parameter", parameter.name.span)
 
-    def _tensor(self, parameter: syntax.Parameter, kind: syntax.Index, shared: Mapping[str, Bound], own: set[str]) -> Bound:
+    def _tensor(
+        self, parameter: syntax.Parameter, kind: syntax.Index, shared: Mapping[str, Bound], own: set[str]
+    ) -> Bound:
         if not 2 <= len(kind.items) <= RANK + 1:
             raise error("HK306", f"a tensor has a dtype and 1 to {RANK} dims", kind.span, hint="global[f32, M, N]")
         dtype = self._dtype(kind.items[0], shared)
@@ -77,9 +91,14 @@ class Signature:
     def _dtype(self, expr: syntax.Expr, shared: Mapping[str, Bound]) -> DType:
         meaning = compile_time(expr, shared, "a dtype")
         if not isinstance(meaning, DType):
-            raise error("HK306", f"a dtype is needed here, not {describe(meaning)}", expr.span, hint=f"one of {', '.join(DTYPES)}")
+            raise error(
+                "HK306",
+                f"a dtype is needed here, not {describe(meaning)}",
+                expr.span,
+                hint=f"one of {', '.join(DTYPES)}",
+            )
         if meaning.kind in ("uint", "bool"):
-            raise error("HK405", f"parameters of {meaning} are not in the language yet", expr.span)
+            raise error("HK435", f"parameters of {meaning} are not in the language yet", expr.span)
         return meaning
 
     def _dim(self, expr: syntax.Expr, shared: Mapping[str, Bound], own: set[str]) -> str | int:
@@ -109,12 +128,16 @@ class Signature:
         if word.name in LATER_HINTS:
             raise error("HK308", f"the hint `{word.name}` has no effect yet", word.span, hint="leave it out")
         if word.name not in HINTS:
-            raise error("HK307", f"unknown hint `{word.name}`", word.span, hint=suggestion(word.name, (*HINTS, *LATER_HINTS)))
+            raise error(
+                "HK307", f"unknown hint `{word.name}`", word.span, hint=suggestion(word.name, (*HINTS, *LATER_HINTS))
+            )
         if word.name in found:
             raise error("HK304", f"the hint `{word.name}` is given twice", word.span)
         value, legal = compile_time(binding.value, self.names, "a hint"), HINTS[word.name]
         if not isinstance(value, int) or isinstance(value, bool) or value not in legal:
-            raise error("HK307", f"`{word.name}` is one of {', '.join(map(str, legal))}, not {describe(value)}", binding.value.span)
+            raise error(
+                "HK307",
+                f"`{word.name}` is one of {', '.join(map(str, legal))}, not {describe(value)}",
+                binding.value.span,
+            )
         return value
-
-

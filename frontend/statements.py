@@ -11,7 +11,7 @@ from hkc.frontend.builder import Builder
 from hkc.frontend.expressions import Expressions
 from hkc.frontend.grid import Grid
 from hkc.frontend.program import Loop, Value
-from hkc.frontend.scope import Bound, Meaning, Operand, Scope, Silenced, describe
+from hkc.frontend.scope import Bound, Meaning, Operand, Scope, Silenced, count, describe
 from hkc.support.errors import Diagnostic, HkcError, Note, error
 
 VARIABLE = "variable"
@@ -48,7 +48,9 @@ class Statements:
                 self._for(statement)
             case syntax.Evaluate(value=value):
                 if self.expressions.meaning(value) is not None:
-                    raise error("HK212", "the value of this expression is not used", value.span, hint="give it a name: x = …")
+                    raise error(
+                        "HK212", "the value of this expression is not used", value.span, hint="give it a name: x = …"
+                    )
 
     def _forget(self, statement: syntax.Statement) -> None:
         """After a mistake: the names that the statement would have defined are known, but stand for nothing."""
@@ -69,7 +71,8 @@ class Statements:
         else:
             meanings = [self.expressions.operand(value).meaning for value in values]
         if len(meanings) != len(targets):
-            raise error("HK214", f"{len(targets)} names for {len(meanings)} values", *(t.span for t in targets), values[0].span)
+            names, given = count(len(targets), "name"), count(len(meanings), "value")
+            raise error("HK214", f"{names} for {given}", *(t.span for t in targets), values[0].span)
         for target, meaning in zip(targets, meanings, strict=True):
             self._bind(target, meaning)
 
@@ -80,9 +83,17 @@ class Statements:
         bound = self.scope.names.get(target.name)
         if bound is not None and bound.kind not in (VARIABLE, "unknown name"):
             notes = (Note(f"`{target.name}` is defined here", bound.span),) if bound.span else ()
-            raise error("HK303", f"`{target.name}` is a {bound.kind} and can't be assigned to", target.span, notes=notes)
-        if target.name in functions.FUNCTIONS or target.name in functions.SHAPED or target.name in ("range", "tile_ids"):
-            raise error("HK303", f"`{target.name}` is a function of the language", target.span, hint="choose another name")
+            raise error(
+                "HK303", f"`{target.name}` is a {bound.kind} and can't be assigned to", target.span, notes=notes
+            )
+        if (
+            target.name in functions.FUNCTIONS
+            or target.name in functions.SHAPED
+            or target.name in ("range", "tile_ids")
+        ):
+            raise error(
+                "HK303", f"`{target.name}` is a function of the language", target.span, hint="choose another name"
+            )
 
     def _augment(self, statement: syntax.Augment) -> None:
         """`a op= x` means `a = a op x`; but `acc += dot(a, b)` is one op, `acc = dot(a, b, acc)`."""
@@ -93,7 +104,9 @@ class Statements:
             given = functions.FUNCTIONS["dot"].bind(value)
             if "acc" not in given:
                 x = self.expressions
-                self._bind(target, functions.dot(x, x.tile(given["a"]), x.tile(given["b"]), x.tile(target), statement.span))
+                self._bind(
+                    target, functions.dot(x, x.tile(given["a"]), x.tile(given["b"]), x.tile(target), statement.span)
+                )
                 return
         operand = self.expressions.operand(value)
         self._bind(target, arithmetic.binary(self.b, statement.op, before, operand, statement.span))
@@ -130,17 +143,27 @@ class Statements:
         bound = self.scope.names.get(variable.name)
         if bound is not None and bound.kind in (VARIABLE, "loop variable"):
             notes = (Note(f"`{variable.name}` is defined here", bound.span),) if bound.span else ()
-            raise error("HK303", f"`{variable.name}` already has a value", variable.span, notes=notes, hint="choose another name")
+            raise error(
+                "HK303",
+                f"`{variable.name}` already has a value",
+                variable.span,
+                notes=notes,
+                hint="choose another name",
+            )
         self._check_assignable(variable)
 
     def _range(self, iterable: syntax.Expr) -> tuple[Value, Value, Value]:
-        if not (isinstance(iterable, syntax.Call) and isinstance(iterable.callee, syntax.Name) and iterable.callee.name == "range"):
+        if not (
+            isinstance(iterable, syntax.Call)
+            and isinstance(iterable.callee, syntax.Name)
+            and iterable.callee.name == "range"
+        ):
             raise error("HK201", "a loop runs over a range", iterable.span, hint="for k in range(start, stop, step):")
         if iterable.keywords or not 1 <= len(iterable.arguments) <= 3:
             raise error("HK211", "`range` takes one to three indices", iterable.span, hint="range(start, stop, step)")
         parts = [self.expressions.operand(a) for a in iterable.arguments]
         if len(parts) == 3 and isinstance(parts[2].meaning, int) and parts[2].meaning <= 0:
-            raise error("HK407", f"the step of a range must be positive, not {parts[2].meaning}", parts[2].span)
+            raise error("HK436", f"the step of a range must be positive, not {parts[2].meaning}", parts[2].span)
         values = [arithmetic.index(self.b, p) for p in parts]
         if len(values) == 1:
             values.insert(0, self.b.constant(0, IndexType(), iterable.span))
@@ -173,7 +196,13 @@ class Statements:
     def _cant_carry(self, name: syntax.Name, bound: Bound, hint: str) -> NoReturn:
         assert bound.meaning is not None
         note = Note(f"`{name.name}` gets its value here", bound.span)
-        raise error("HK207", f"`{name.name}` is {describe(bound.meaning)} and can't change in a loop", name.span, notes=(note,), hint=hint)
+        raise error(
+            "HK207",
+            f"`{name.name}` is {describe(bound.meaning)} and can't change in a loop",
+            name.span,
+            notes=(note,),
+            hint=hint,
+        )
 
     def _yielded(self, name: syntax.Name, before: Value) -> Value:
         """What a carried variable is at the end of an iteration; its type must be the one it had before the loop."""
@@ -189,9 +218,15 @@ class Statements:
             return before
         if not isinstance(meaning, Value) or meaning.type != before.type:
             note = Note(f"`{name.name}` gets its type here", before.span)
-            self.diagnostics.append(Diagnostic(
-                "HK207", f"`{name.name}` is {describe(before)} before the loop but {describe(meaning)} after an iteration",
-                (place,), (note,), "a variable keeps its shape and dtype through a loop"))  # fmt: skip
+            self.diagnostics.append(
+                Diagnostic(
+                    "HK207",
+                    f"`{name.name}` is {describe(before)} before the loop but {describe(meaning)} after an iteration",
+                    (place,),
+                    (note,),
+                    "a variable keeps its shape and dtype through a loop",
+                )
+            )
             return before
         return meaning
 
@@ -206,4 +241,3 @@ def _assigned(statements: Sequence[syntax.Statement]) -> Iterator[syntax.Name]:
                 yield target
             case syntax.For(body=body):
                 yield from _assigned(body)
-

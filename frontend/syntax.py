@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
-from functools import cache
 
 from hkc.support.errors import Source, Span
 
@@ -173,14 +172,9 @@ class File:
 
 def children(node: Node) -> Iterator[Node]:
     """The nodes directly inside a node, in the order of the text."""
-    for name in _parts(type(node)):
-        part = getattr(node, name)
+    for each in fields(node):
+        part = getattr(node, each.name)
         if isinstance(part, Node):
             yield part
         elif isinstance(part, tuple):
             yield from part
-
-
-@cache
-def _parts(kind: type[Node]) -> tuple[str, ...]:
-    return tuple(f.name for f in fields(kind) if f.name != "span")
