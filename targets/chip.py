@@ -14,6 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hkc.layout.banks import conflicts
 from hkc.layout.linear import Ints
 from hkc.support.errors import Diagnostic, HkcError, HkcUsageError, error
@@ -45,9 +48,9 @@ class LdsAccess:
     source: str
     status: str
 
-    def cycles(self, addresses: Ints) -> int:
+    def cycles(self, addresses: Ints, active: NDArray[np.bool_] | None = None) -> int:
         """Clocks that the banks need for one instruction with these byte addresses, [lane] or [part, lane]."""
-        return int(conflicts(addresses, self.bytes, self.phases, self.banks).sum())
+        return int(conflicts(addresses, self.bytes, self.phases, self.banks, active).sum())
 
     @property
     def minimum(self) -> int:
@@ -117,10 +120,13 @@ class MemorySystem:
     hbm_tbps: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Chip:
-    """A chip. `fp8` is "ocp" or "fnuz"; `direct_to_lds_bytes` the widths per lane that go from memory straight to LDS;
-    `peak` TFLOP/s per element type of a dense matrix product at the peak clock.
+    """A chip, equal only to itself.
+
+    fp8                  "ocp" or "fnuz"
+    direct_to_lds_bytes  the widths per lane that go from memory straight to LDS
+    peak                 TFLOP/s per element type of a dense matrix product at the peak clock
 
     Raises HK421 where its numbers contradict one another.
     """

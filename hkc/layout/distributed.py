@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hkc.layout.linear import Echelon, Ints, LinearMap
+from hkc.layout.text import BY, COMMAS, by, commas, numbers
 from hkc.support.errors import error
 
 Vector = tuple[int, ...]
@@ -55,10 +56,10 @@ class DistributedLayout:
         if not 1 <= self.rank <= MAX_RANK:
             raise error("HK403", f"a layout has 1 to {MAX_RANK} dims, not {self.rank}")
         if any(extent < 1 or extent & (extent - 1) for extent in self.block):
-            raise error("HK403", f"block extents must be powers of two, not {_by(self.block)}")
+            raise error("HK403", f"block extents must be powers of two, not {by(self.block)}")
         for basis in self.bases:
             if len(basis) != self.rank or any(not 0 <= b < extent for b, extent in zip(basis, self.block, strict=True)):
-                raise error("HK403", f"basis {basis} lies outside the block {_by(self.block)}")
+                raise error("HK403", f"basis {basis} lies outside the block {by(self.block)}")
         if len(Echelon(self.pack(basis) for basis in self.bases).rows) != self.linear_bits:
             raise error("HK403", f"the layout {self.text()} does not reach every element of its block")
 
@@ -101,7 +102,7 @@ class DistributedLayout:
     def grid(self, shape: Sequence[int]) -> Vector:
         """Base blocks per dim. Raises HK404 where the shape does not fit."""
         if not self.fits(shape):
-            raise error("HK404", f"a {_by(shape)} tile is not a grid of {_by(self.block)} blocks")
+            raise error("HK404", f"a {by(shape)} tile is not a grid of {by(self.block)} blocks")
         return tuple(n // b for n, b in zip(shape, self.block, strict=True))
 
     def fragments(self, shape: Sequence[int]) -> int:
@@ -229,7 +230,7 @@ class DistributedLayout:
     def drop(self, dim: int) -> DistributedLayout:
         """The same elements without the unit dim `dim`. Raises HK403 where the block's extent there is not 1."""
         if self.block[dim] != 1:
-            raise error("HK403", f"dim {dim} of {_by(self.block)} is no unit dim")
+            raise error("HK403", f"dim {dim} of {by(self.block)} is no unit dim")
         return self._map(lambda vector: (*vector[:dim], *vector[dim + 1 :]))
 
     def extend(self, block: Sequence[int]) -> DistributedLayout:
@@ -238,7 +239,7 @@ class DistributedLayout:
         Law: over a tile that fits both, each lane holds the same elements in both.
         """
         if any(new < old for new, old in zip(block, self.block, strict=True)):
-            raise error("HK403", f"{_by(block)} is not larger than the block {_by(self.block)}")
+            raise error("HK403", f"{by(block)} is not larger than the block {by(self.block)}")
         added = []
         for dim in reversed(range(self.rank)):
             step = self.block[dim]
@@ -257,25 +258,27 @@ class DistributedLayout:
     def text(self) -> str:
         """The stable text form: `16x16 r(1,0 2,0) l(0,1 0,2 0,4 0,8 4,0 8,0) w()`."""
         parts = (("r", self.register), ("l", self.lane), ("w", self.wave))
-        return " ".join((_by(self.block), *(f"{name}({' '.join(map(_commas, bases))})" for name, bases in parts)))
+        return " ".join((by(self.block), *(f"{name}({' '.join(map(commas, bases))})" for name, bases in parts)))
 
     __repr__ = text
 
     @classmethod
+    @functools.cache
     def parse(cls, text: str) -> DistributedLayout:
         """The layout that `text()` wrote. Raises HK405 for any other text."""
         match = _TEXT.fullmatch(text)
         if match is None:
             raise error("HK405", f"not a layout: `{text}`", hint="write `16x16 r(1,0 2,0) l(0,1 …) w()`")
-        bases = (tuple(tuple(map(int, b.split(","))) for b in part.split()) for part in match.groups()[1:])
-        return cls(tuple(map(int, match[1].split("x"))), *bases)
+        bases = (tuple(numbers(basis, ",") for basis in part.split()) for part in match.groups()[1:])
+        return cls(numbers(match[1], "x"), *bases)
 
     def _map(self, move: Callable[[Vector], Vector], block: Vector | None = None) -> DistributedLayout:
         register, lane, wave = (tuple(map(move, bases)) for bases in (self.register, self.lane, self.wave))
         return DistributedLayout(block or move(self.block), register, lane, wave)
 
 
-_TEXT = re.compile(r"(\d+(?:x\d+)*) r\(([\d, ]*)\) l\(([\d, ]*)\) w\(([\d, ]*)\)")
+_BASES = rf"\(((?:{COMMAS}(?: {COMMAS})*)?)\)"
+_TEXT = re.compile(rf"({BY}) r{_BASES} l{_BASES} w{_BASES}")
 
 
 def _span(bases: Bases, rank: int) -> Ints:
@@ -292,11 +295,3 @@ def _union(masks: Iterable[int]) -> int:
 
 def _replaced(vector: Vector, dim: int, value: int) -> Vector:
     return (*vector[:dim], value, *vector[dim + 1 :])
-
-
-def _by(extents: Sequence[int]) -> str:
-    return "x".join(map(str, extents))
-
-
-def _commas(vector: Vector) -> str:
-    return ",".join(map(str, vector))

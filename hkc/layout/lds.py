@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hkc.layout.linear import Ints, LinearMap
+from hkc.layout.text import BY, COMMAS, by, commas, numbers
 from hkc.support.errors import error
 
 Vector = tuple[int, ...]
@@ -183,7 +184,7 @@ class LdsMap:
         c = np.asarray(coordinates, np.int64)
         size, inner = elements * self.itemsize, self.order[0]
         if np.any(c[..., inner] + elements > self.shape[inner]):
-            raise error("HK413", f"an access of {elements} elements leaves the {_by(self.shape)} tile")
+            raise error("HK413", f"an access of {elements} elements leaves the {by(self.shape)} tile")
         run = np.zeros((elements, len(self.shape)), np.int64)
         run[:, inner] = np.arange(elements)
         offsets = self.offset(c[..., None, :] + run)
@@ -200,8 +201,8 @@ class LdsMap:
 
     def text(self) -> str:
         """The stable text form: `64x32:2 block 16x32 strides 1024,1024 order 1,0 xor 5^9,4^10 pad 256+16`."""
-        parts = [f"{_by(self.shape)}:{self.itemsize} block {_by(self.block)}"]
-        parts += [f"strides {_commas(self.strides)} order {_commas(self.order)}"]
+        parts = [f"{by(self.shape)}:{self.itemsize} block {by(self.block)}"]
+        parts += [f"strides {commas(self.strides)} order {commas(self.order)}"]
         parts += [f"xor {','.join(f'{i}^{j}' for i, j in self.xor)}"] if self.xor else []
         parts += [f"pad {self.interval}+{self.pad}"] if self.pad else []
         return " ".join(parts)
@@ -209,13 +210,14 @@ class LdsMap:
     __repr__ = text
 
     @classmethod
+    @functools.cache
     def parse(cls, text: str) -> LdsMap:
         """The map that `text()` wrote. Raises HK405 for any other text."""
         m = _TEXT.fullmatch(text)
         if m is None:
             raise error("HK405", f"not an LDS map: `{text}`")
-        shape, block = (_numbers(m[i], "x") for i in (1, 3))
-        strides, order = (_numbers(m[i], ",") for i in (4, 5))
+        shape, block = (numbers(m[i], "x") for i in (1, 3))
+        strides, order = (numbers(m[i], ",") for i in (4, 5))
         xor = tuple((int(i), int(j)) for i, j in (pair.split("^") for pair in (m[6] or "").split(",") if pair))
         return cls(shape, int(m[2]), block, strides, order, xor, int(m[7] or 0), int(m[8] or 0))
 
@@ -235,21 +237,10 @@ class LdsMap:
 
 
 _TEXT = re.compile(
-    r"([\dx]+):(\d+) block ([\dx]+) strides ([\d,]+) order ([\d,]+)(?: xor ([\d^,]+))?(?: pad (\d+)\+(\d+))?"
+    rf"({BY}):(\d+) block ({BY}) strides ({COMMAS}) order ({COMMAS})"
+    r"(?: xor (\d+\^\d+(?:,\d+\^\d+)*))?(?: pad (\d+)\+(\d+))?"
 )
 
 
 def _row_major_order(shape: Sequence[int]) -> Vector:
     return tuple(reversed(range(len(shape))))
-
-
-def _numbers(text: str, separator: str) -> Vector:
-    return tuple(map(int, text.split(separator)))
-
-
-def _by(extents: Sequence[int]) -> str:
-    return "x".join(map(str, extents))
-
-
-def _commas(numbers: Sequence[int]) -> str:
-    return ",".join(map(str, numbers))

@@ -167,7 +167,8 @@ def test_misfits_are_refused():
     assert SMALL.fits((8, 12)) and not SMALL.fits((8, 6)) and not SMALL.fits((8,)) and not SMALL.fits((0, 4))
     with pytest.raises(HkcError, match=r"HK404.*8x6 tile"):
         SMALL.grid((8, 6))
-    with pytest.raises(HkcError, match="HK405"):
-        DistributedLayout.parse("4x4 r(0,1)")
+    for text in ("", "4x4 r(0,1)", "4x4 r(0,) l() w()", "4x4 r( 0,1) l() w()", "4x r() l() w()", "4x4 r(-1,0) l() w()"):
+        with pytest.raises(HkcError, match="HK405"):
+            DistributedLayout.parse(text)
     with pytest.raises(HkcError, match="power"):
         blocked((64, 64), waves=3, vector=8, dim=1)

@@ -52,6 +52,14 @@ def test_text_round_trip(lds):
     assert LdsMap.parse(lds.text()) == lds
 
 
+@pytest.mark.parametrize("change", [("xor", "xxor"), ("4^7", "4^"), ("1,0", "1,,0"), ("64x32", "64x"), ("+16", "")])
+def test_other_text_is_refused(change):
+    text = "64x32:2 block 16x32 strides 1024,1024 order 1,0 xor 4^7,5^8 pad 256+16"
+    LdsMap.parse(text)
+    with pytest.raises(HkcError, match="HK405"):
+        LdsMap.parse(text.replace(*change))
+
+
 @given(lds_maps())
 def test_granule_is_exact(lds):
     """Accesses of a granule always pass; twice as much does not pass everywhere, unless it leaves the row."""
