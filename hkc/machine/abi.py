@@ -122,7 +122,8 @@ class KernelInfo:
     """Everything a launch needs to know of a kernel besides its code.
 
     `waves` is the number of waves of a workgroup; `entries` are tried in order and the last one has no conditions.
-    `constants` are the compile-time values the kernel was specialised on, as text.
+    `outputs` names the globals that the kernel stores to; `constants` are the compile-time values it was specialised
+    on, as text.
     """
 
     name: str
@@ -131,6 +132,7 @@ class KernelInfo:
     grid: tuple[str, ...]
     waves: int
     entries: tuple[Entry, ...]
+    outputs: tuple[str, ...] = ()
     constants: tuple[tuple[str, str], ...] = ()
 
     def entry(self, views: Mapping[str, View]) -> Entry:

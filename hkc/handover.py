@@ -1,0 +1,60 @@
+"""What one stage hands to the next: Source -> File (syntax) -> Checked -> Module -> Assembly -> Binary.
+
+`Source`, `File` and `Checked` are the front end's; the rest is here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hkc.machine.abi import LaunchPlan
+from hkc.targets.chip import Chip
+
+STAGES = ("tile", "wave", "rocdl", "llvm", "asm", "hsaco")
+"""The stages whose text (or bytes) can be kept, in order."""
+
+
+@dataclass(frozen=True)
+class Module:
+    """An MLIR module on its way down: the live module (worker process only), the chip, and the forms that hold."""
+
+    ir: Any
+    chip: Chip
+    forms: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Assembly:
+    """LLVM IR of one chip, ready for the code generator."""
+
+    llvm_ir: str
+    chip: Chip
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What one entry point takes, read from the code object. Bytes and counts per wave; AGPRs are part of `vgpr`."""
+
+    vgpr: int
+    agpr: int
+    sgpr: int
+    vgpr_spills: int
+    sgpr_spills: int
+    scratch: int
+    lds: int
+
+
+@dataclass(frozen=True)
+class Binary:
+    """A compiled kernel: the code object, how to launch it, and what its entry points take (by symbol).
+
+    `texts` holds the stages that were asked for, by name of `STAGES`.
+    """
+
+    arch: str
+    hsaco: bytes
+    plan: LaunchPlan
+    resources: Mapping[str, Resources]
+    texts: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,209 @@
+"""The compiler, from top to bottom: text is checked, becomes tile IR, wave IR, ROCDL, LLVM IR and a code object.
+
+`check` runs anywhere. Everything after it needs MLIR and LLVM and therefore runs in the worker process:
+`worker.call("hkc.pipeline:compile_kernel", checked, …)`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hkc.frontend import check as checking
+from hkc.frontend import parse as parsing
+from hkc.frontend.program import Checked, Kernel
+from hkc.handover import Assembly, Binary, Module, Resources
+from hkc.machine.abi import KernelInfo, LaunchPlan
+from hkc.support.errors import Diagnostic, HkcBug, HkcError, Note, Source, Span
+from hkc.targets.chip import Chip, load
+
+if TYPE_CHECKING:
+    from hkc.passes.define import Pass
+
+
+def compile_kernel(checked: Checked, arch: str, keep: Sequence[str] = ()) -> Binary:
+    """A checked kernel as a code object for one chip; `keep` names the stages whose text is wanted as well.
+
+    Raises `HkcError` for what the kernel author can mend and `HkcBug` for what only we can. Worker process only.
+    """
+    from hkc.support.mlir import context, ir
+
+    with context(), ir.Location.unknown(), _sources(checked.source):
+        module = emit(checked, load(arch))
+        kernel, texts = checked.kernels[0], {}
+        for stage, passes in stages().items():
+            module = run(module, passes)
+            if stage in keep:
+                texts[stage] = str(module.ir)
+        waves = _waves(module)
+        assembly = translate(module)
+    return generate(assembly, checked, kernel, waves, keep, texts)
+
+
+# 1. Text to a typed program.
+
+
+def check(source: Source, constants: Mapping[str, str] | None = None) -> Checked:
+    """Parse and check a source; `constants` overrides its `const` and `tune` values. Raises `HkcError`."""
+    return checking.check(parsing.parse(source), constants)
+
+
+# 2. A typed program to tile IR.
+
+
+def emit(checked: Checked, chip: Chip) -> Module:
+    """The tile IR of a checked file."""
+    from hkc.dialects.load import load as load_dialects
+    from hkc.frontend.emit import build
+
+    load_dialects()
+    return Module(build(checked), chip)
+
+
+# 3. The passes, in order.
+
+
+def stages() -> dict[str, tuple[Pass, ...]]:
+    """The passes that lead to each stage that can be looked at."""
+    from hkc.passes.check_tiles import CheckTiles
+    from hkc.passes.eliminate_dead_tiles import EliminateDeadTiles
+    from hkc.passes.lower_tile_to_wave import LowerTileToWave
+    from hkc.passes.lower_wave_to_rocdl import LowerWaveToRocdl
+    from hkc.passes.map_workgroups import MapWorkgroups
+    from hkc.passes.place_waits import PlaceWaits
+    from hkc.passes.select_layouts import SelectLayouts
+    from hkc.passes.split_entries import SplitEntries
+    from hkc.passes.stage_through_lds import StageThroughLds
+    from hkc.passes.swizzle_lds import SwizzleLds
+
+    return {
+        "tile": (CheckTiles(), EliminateDeadTiles()),
+        "wave": (
+            MapWorkgroups(),
+            SelectLayouts(),
+            StageThroughLds(),
+            SwizzleLds(),
+            SplitEntries(),
+            LowerTileToWave(),
+            PlaceWaits(),
+        ),
+        "rocdl": (LowerWaveToRocdl(),),
+    }
+
+
+def run(module: Module, passes: Sequence[Pass]) -> Module:
+    """Run passes one after another, and check at the end that the forms they promise hold."""
+    from hkc.passes.define import check_forms, forms_after
+    from hkc.support.mlir import ir
+
+    held = module.forms
+    for step in passes:
+        before = held
+        held = forms_after(held, step)
+        try:
+            step.run(module.ir, module.chip)
+        except ir.MLIRError as failure:
+            raise HkcBug(f"pass `{step.name}` failed: {failure}", details=str(module.ir)) from failure
+        _dump(module, step.name)
+        if os.environ.get("HKC_DEBUG") == "1":
+            check_forms(module.ir, held - before, step.name)
+    check_forms(module.ir, held, passes[-1].name)
+    if not module.ir.operation.verify():
+        raise HkcBug(f"the module is invalid after pass `{passes[-1].name}`", details=str(module.ir))
+    return Module(module.ir, module.chip, held)
+
+
+# 4. MLIR to LLVM IR, and LLVM IR to a code object.
+
+
+def translate(module: Module) -> Assembly:
+    """The LLVM IR of a module that is in the LLVM dialect throughout."""
+    from hkc.support.mlir import llvm
+
+    if "llvm" not in module.forms:
+        raise HkcBug("a module that is not all LLVM can't be translated")
+    return Assembly(llvm.translate_module_to_llvmir(module.ir.operation), module.chip)
+
+
+def generate(
+    assembly: Assembly, checked: Checked, kernel: Kernel, waves: int, keep: Sequence[str], texts: dict[str, str]
+) -> Binary:
+    """Code for the chip, linked, with all that a launch needs to know."""
+    from hkc.backend.codegen import generate as generate_code
+
+    made = generate_code(assembly.llvm_ir, assembly.chip.name, assembly="asm" in keep)
+    if "llvm" in keep:
+        texts["llvm"] = assembly.llvm_ir
+    if made.assembly is not None:
+        texts["asm"] = made.assembly
+    info = interface(checked, kernel, assembly.chip.name, waves)
+    taken = {
+        k.name: Resources(
+            m.vgprs, m.agprs, m.sgprs, m.vgpr_spills, m.sgpr_spills, m.scratch, m.lds
+        )
+        for k in made.kernels
+        if (m := k.metadata) is not None
+    }
+    return Binary(assembly.chip.name, made.hsaco, LaunchPlan((info,)), taken, texts)
+
+
+def interface(checked: Checked, kernel: Kernel, arch: str, waves: int) -> KernelInfo:
+    """What a launch needs to know of a kernel."""
+    from hkc.passes.split_entries import entries
+
+    return KernelInfo(
+        kernel.name,
+        arch,
+        kernel.params,
+        kernel.grid,
+        waves,
+        entries(kernel.name, kernel.params),
+        kernel.outputs,
+        checked.constant_texts,
+    )
+
+
+def _waves(module: Module) -> int:
+    """Waves per workgroup, as the layout pass chose them."""
+    from hkc.dialects.forms import kernels
+    from hkc.passes.select_layouts import WAVES
+
+    return int(kernels(module.ir)[0].attributes[WAVES].value)
+
+
+class _sources:  # noqa: N801 (a context manager, used like a function)
+    """Errors of passes know file, line and column; this adds the source text they point into."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, failure: Any, traceback: Any) -> None:
+        if isinstance(failure, HkcError):
+            raise type(failure)(*(self._diagnostic(d) for d in failure.diagnostics)) from None
+
+    def _diagnostic(self, d: Diagnostic) -> Diagnostic:
+        notes = tuple(Note(n.message, n.span and self._span(n.span)) for n in d.notes)
+        return Diagnostic(d.code, d.message, tuple(self._span(s) for s in d.spans), notes, d.hint)
+
+    def _span(self, span: Span) -> Span:
+        known = span.source.name == self.source.name
+        return Span(self.source if known else span.source, span.line, span.column, span.end_line, span.end_column)
+
+
+_dumped = 0
+
+
+def _dump(module: Module, name: str) -> None:
+    """With `HKC_DUMP=1`, leave the module in `hkc-dump/NN-<chip>-<pass>.mlir` of the current folder."""
+    global _dumped
+    if os.environ.get("HKC_DUMP") != "1":
+        return
+    folder = Path("hkc-dump")
+    folder.mkdir(exist_ok=True)
+    _dumped += 1
+    (folder / f"{_dumped:02}-{module.chip.name}-{name}.mlir").write_text(str(module.ir))
