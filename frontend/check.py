@@ -15,7 +15,7 @@ from hkc.frontend.scope import Bound, Scope, Silenced, describe, suggestion
 from hkc.frontend.signature import Signature
 from hkc.frontend.statements import Statements
 from hkc.support.dtypes import DType
-from hkc.support.errors import Diagnostic, HkcError, error
+from hkc.support.errors import Diagnostic, HkcError, Note, Span, error
 
 
 def check_file(path: str | Path, overrides: Mapping[str, str] | None = None) -> Checked:
@@ -31,9 +31,13 @@ def check(file: syntax.File, overrides: Mapping[str, str] | None = None) -> Chec
     diagnostics: list[Diagnostic] = []
     names = constants(file, overrides or {}, diagnostics)
     kernels: list[Kernel] = []
+    places: dict[str, Span] = {}
     for kernel in file.kernels:
-        if any(kernel.name.name == k.name for k in kernels):
-            diagnostics += error("HK304", f"a kernel `{kernel.name.name}` exists already", kernel.span).diagnostics
+        name = kernel.name.name
+        if name in places:
+            note = Note("the first one is here", places[name])
+            diagnostics += error("HK304", f"a kernel `{name}` exists already", kernel.span, notes=(note,)).diagnostics
+        places.setdefault(name, kernel.span)
         kernels.append(_kernel(kernel, names, diagnostics))
     examples = _examples(file.examples, names, kernels, diagnostics)
     check_references(file.references, names, kernels, diagnostics)

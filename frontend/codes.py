@@ -46,7 +46,7 @@ CODES: dict[str, str] = {
     "HK213": "A computation with numbers at compile time has no result.",
     "HK214": "An assignment has as many names as values.",
     "HK301": "A name is used before it is given a value.",
-    "HK302": "A variable that first gets its value inside a loop ends with the iteration, since the loop may run 0 times.",
+    "HK302": "A variable that first gets its value inside a loop ends with it: a loop may run no times.",
     "HK303": "Only variables can be assigned to, not parameters, dims, constants, loop variables or functions.",
     "HK304": "A name is defined twice, or is a word of the language.",
     "HK305": "A value given from outside names a constant of the file and is of the same kind.",

@@ -52,6 +52,8 @@ class Layout(PostLex):
                 if not self.brackets:
                     yield from self._line_end(token)
                 continue
+            if token.column != 1 and not self.line:
+                raise error("HK110", "the first line is indented", span_of(self.source, token))
             self._bracket(token)
             self.line.append(token)
             yield token

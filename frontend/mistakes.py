@@ -130,17 +130,19 @@ def _unclosed(p: Place) -> HkcError | None:
     if not p.brackets or p.previous is None or p.first is None:
         return None
     back_at_margin = p.on_later_row and (p.token.column or 0) <= (p.first.column or 0)
-    if p.token.type not in ("$END", "COLON") and not back_at_margin:
+    assigns_in_header = p.token.type == "EQUAL" and p.first.type == "KERNEL" and len(p.line) > 2
+    if p.token.type not in ("$END", "COLON") and not back_at_margin and not assigns_in_header:
         return None
-    opened = p.brackets[-1]
+    opened, last = p.brackets[-1], p.line[-2] if assigns_in_header else p.previous
     note = Note(f"`{opened}` is opened here", span_of(p.source, opened))
-    return error("HK103", f"`{CLOSING[opened]}` is missing", end_of(p.source, p.previous), notes=(note,))
+    return error("HK103", f"`{CLOSING[opened]}` is missing", end_of(p.source, last), notes=(note,))
 
 
 def _missing_comma(p: Place) -> HkcError | None:
     if p.previous is None or p.previous.type not in _OPERAND_ENDS or p.token.type not in _OPERAND_STARTS:
         return None
-    if "COMMA" not in p.expected or not p.brackets:
+    in_a_list = p.brackets or (p.first is not None and p.first.type in ("CONST", "TUNE", "EXAMPLE"))
+    if "COMMA" not in p.expected or not in_a_list:
         return None
     return error("HK104", f"a comma is missing before `{shorten(p.token)}`", end_of(p.source, p.previous))
 
@@ -174,7 +176,13 @@ def _blocks(p: Place) -> HkcError | None:
             span_of(p.source, p.token),
         )
     if "_INDENT" in p.expected:
-        return error("HK110", "an indented body must follow the line that ends with `:`", span_of(p.source, p.token))
+        line_end = p.previous or p.token
+        place = Token(
+            "", "", line=line_end.line, column=line_end.column, end_line=line_end.line, end_column=line_end.column
+        )
+        return error("HK110", "an indented body must follow this line", end_of(p.source, place))
+    if p.token.type == "_DEDENT" and (p.previous is None or p.previous.type == "_NEWLINE"):
+        return error("HK110", "this block has no statements", span_of(p.source, p.token))
     if p.expected == {"_NEWLINE"} and p.previous is not None and p.previous.type == "COLON":
         return error("HK110", "the body starts on a line of its own", span_of(p.source, p.token))
     return None
@@ -212,6 +220,8 @@ def _equals(p: Place) -> HkcError | None:
     if p.token.type != "EQUAL":
         return None
     span = span_of(p.source, p.token)
+    if p.first is p.token:
+        return error("HK115", "a name is missing before `=`", span)
     if p.brackets or (p.first is not None and p.first.type == "FOR"):
         return error("HK107", "`=` can't stand in an expression", span, hint="`==` compares")
     return error("HK107", "a second `=` in one statement", span, hint="assign in two statements; `==` compares")

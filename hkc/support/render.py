@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from unicodedata import category, combining, east_asian_width
 
 from hkc.support.errors import Diagnostic, Span
@@ -45,22 +46,30 @@ def _place(span: Span | None) -> str:
 
 def _excerpt(spans: list[Span]) -> Iterable[str]:
     """The source line of these spans, and carets under each; nothing where the source has no such line."""
-    rows = spans[0].source.text.split("\n")
+    rows = _rows(spans[0].source.text)
     if not 0 < spans[0].line <= len(rows) or not rows[spans[0].line - 1].strip():
         return
     row = rows[spans[0].line - 1]
     cells = [_cell(c) for c in row]
     marked: set[int] = set()
     for span in spans:
+        first = min(max(span.column - 1, 0), len(row))
         end = span.end_column - 1 if span.end_line == span.line else len(row.rstrip())
-        marked |= set(range(span.column - 1, max(end, span.column)))
+        marked |= set(range(first, max(min(end, len(row)), first + 1)))
     start, stop = _window(len(cells), min(marked), max(marked) + 1)
     cells += [" "] * (max(marked) + 1 - len(cells))
     text = "".join(cells[start:stop]).rstrip()
-    carets = "".join(("^" if i in marked else " ") * _width(cells[i]) for i in range(start, min(stop, len(cells)))).rstrip()
+    carets = "".join(
+        ("^" if i in marked else " ") * _width(cells[i]) for i in range(start, min(stop, len(cells)))
+    ).rstrip()
     left, right = ("…" if start else ""), ("…" if stop < len(row) else "")
     yield f"{spans[0].line:5} | {left}{text}{right}"
     yield f"      | {' ' * len(left)}{carets}"
+
+
+@lru_cache(maxsize=4)
+def _rows(text: str) -> list[str]:
+    return text.split("\n")
 
 
 def _cell(character: str) -> str:
