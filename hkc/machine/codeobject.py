@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-import msgpack
+import msgpack  # type: ignore[import-untyped]
 
 from hkc.machine.descriptor import SIZE, Descriptor, decode
 from hkc.machine.elf import Elf, Relocation, Segment, Symbol, corrupt

@@ -16,9 +16,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from hkc.support.errors import HkcBug, error
+from hkc.support.errors import HkcBug, HkcError, error
 
 _OLDEST = 18  # the first LLVM whose lld links code object version 6
+_ROCM, _SYSTEM = Path("/opt/rocm"), Path("/usr/lib")
 _FLAGS = ("-shared", "--no-undefined", "--build-id=none")
 
 
@@ -67,26 +68,33 @@ def candidates() -> Iterator[Linker]:
 def link(content: bytes) -> bytes:
     """Link one relocatable AMDGPU object into a code object.
 
-    Raises `HkcError` HK653 where no linker is there, `HkcBug` with their words where none accepts the object.
+    Raises `HkcError` HK653 where no linker runs, `HkcBug` with their words where those that do reject the object.
     """
-    failures: list[str] = []
+    rejections: list[str] = []
     for linker in candidates():
         try:
             return linker.link(content)
         except subprocess.CalledProcessError as failure:
-            failures.append(f"{linker.command[0]}: {failure.stderr.strip()}")
-        except (OSError, subprocess.TimeoutExpired) as failure:
-            failures.append(f"{linker.command[0]}: {failure}")
-    if failures:
-        raise HkcBug("no linker accepts the object", details="\n".join(failures))
-    raise error("HK653", "there is no ld.lld", hint="install Debian's lld-22, or run `pip install ziglang`")
+            rejections.append(f"{linker.command[0]}: {failure.stderr.strip()}")
+        except (OSError, subprocess.TimeoutExpired):
+            continue
+    if rejections:
+        raise HkcBug("no linker accepts the object", details="\n".join(rejections))
+    raise none_runs()
+
+
+def none_runs() -> HkcError:
+    """The error for a machine without a linker, or with none that runs."""
+    tried = [linker.command[0] for linker in candidates()]
+    message = f"no linker runs: {', '.join(tried)}" if tried else "there is no ld.lld"
+    return error("HK653", message, hint="install Debian's lld-22, or run `pip install ziglang`")
 
 
 def _installed() -> Iterator[tuple[Path, str]]:
-    for root in (os.environ.get("ROCM_PATH"), os.environ.get("ROCM_HOME"), "/opt/rocm"):
+    for root in (os.environ.get("ROCM_PATH"), os.environ.get("ROCM_HOME"), _ROCM):
         if root:
             yield Path(root, "lib", "llvm", "bin", "ld.lld"), "ROCm"
-    versions = {int(p.name[5:]): p for p in Path("/usr/lib").glob("llvm-*") if p.name[5:].isdigit()}
+    versions = {int(p.name[5:]): p for p in _SYSTEM.glob("llvm-*") if p.name[5:].isdigit()}
     for version in sorted(versions, reverse=True):
         if version >= _OLDEST:
             yield versions[version] / "bin" / "ld.lld", "Debian"

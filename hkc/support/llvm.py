@@ -112,7 +112,7 @@ def library() -> Library:
         try:
             found = Library(path)
         except OSError as failure:
-            tried.append(f"{path}: {failure}")
+            tried.append(str(failure) if str(path) in str(failure) else f"{path}: {failure}")
             continue
         if found.knows(PROBE):
             return found
