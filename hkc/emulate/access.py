@@ -1,0 +1,174 @@
+"""Vector memory operations as requests: addresses and data are taken when issued, memory is touched when they happen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hkc.emulate.decode import Decoded
+from hkc.emulate.memory import Mask, Offsets, Space, Words
+from hkc.emulate.outstanding import Counter, Rows
+from hkc.emulate.state import State
+from hkc.emulate.waves import U32, U64, Waves
+
+Picked = slice | NDArray[np.int64]
+Combine = Callable[[Words, Words], Words]
+"""An atomic operation: (old, data) → new, all [lanes, words]."""
+
+Place = Callable[[State, U64, Mask, int, Decoded], "list[tuple[Space, Mask, Offsets]]"]
+"""Turns addresses [waves, lanes] into (space, lanes, offsets)."""
+
+
+@dataclass(frozen=True)
+class Format:
+    """How memory maps to registers: bytes per lane, and for sub-dword loads signedness and which half is kept."""
+
+    nbytes: int
+    signed: bool = False
+    half: str = ""
+    """`low`/`high`: a 16-bit result (`d16`) that keeps the other half of the register."""
+
+    @property
+    def words(self) -> int:
+        return max(1, self.nbytes // 4)
+
+    def widen(self, words: Words) -> Words:
+        """Sign-extend where the load is signed."""
+        if not self.signed:
+            return words
+        kind: Any = {1: np.int8, 2: np.int16}[self.nbytes]
+        return words.astype(kind).astype(np.int32).view(np.uint32)
+
+    def merge(self, word: U32, old: U32) -> U32:
+        """A `d16` result beside the half that stays."""
+        low = np.uint32(0xFFFF)
+        if self.half == "low":
+            return (old & ~low) | (word & low)
+        if self.half == "high":
+            return (old & low) | word << np.uint32(16)
+        return word
+
+
+FORMATS = {
+    "ubyte": Format(1), "sbyte": Format(1, True), "ushort": Format(2), "sshort": Format(2, True),
+    "ubyte_d16": Format(1, half="low"), "ubyte_d16_hi": Format(1, half="high"),
+    "sbyte_d16": Format(1, True, "low"), "sbyte_d16_hi": Format(1, True, "high"),
+    "short_d16": Format(2, half="low"), "short_d16_hi": Format(2, half="high"),
+    "dword": Format(4), "dwordx2": Format(8), "dwordx3": Format(12), "dwordx4": Format(16),
+}  # fmt: skip
+"""Load suffixes of buffer, global, flat and scratch instructions."""
+
+STORES = {
+    "byte": Format(1), "byte_d16_hi": Format(1, half="high"), "short": Format(2), "short_d16_hi": Format(2, half="high"),
+    "dword": Format(4), "dwordx2": Format(8), "dwordx3": Format(12), "dwordx4": Format(16),
+}  # fmt: skip
+"""Store suffixes."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where addresses of one instruction lead: a counter to wait on, and a rule that finds the bytes."""
+
+    counter: Counter
+    fetch: Callable[[State, Rows, U64, Mask, int, Decoded], tuple[Words, Mask | None]]
+    put: Callable[[State, Rows, U64, Mask, Words, int, Decoded], None]
+    spaces: Callable[[State, Rows, U64, Mask, int, Decoded], list[tuple[Space, Mask, Offsets]]]
+
+
+def load(w: Waves, target: Target, form: Format, register: int, addresses: U64, mask: Mask, written: Mask) -> None:
+    """Issue a load of `form` into `register` and the following ones.
+
+    Lanes in `mask` read memory; lanes in `written` receive a result, 0 where they don't read (clamped buffer loads).
+    """
+    if w.taint is not None:
+        w.consume("an address")
+    state, by = w.state, w.by
+    old = None
+    if form.half:
+        old = w.read(register).copy()
+        w.taint = None
+    for i in range(form.words):
+        state.launch_flight(register + i, w.rows, written)
+
+    def happen(rows: Rows, picked: Picked) -> None:
+        words, stale = target.fetch(state, rows, addresses[picked], mask[picked], form.nbytes, by)
+        if stale is not None:
+            report_stale(state, by, rows, addresses[picked], stale & mask[picked])
+        words = form.widen(words)
+        lanes = mask[picked]
+        if not lanes.all():
+            words = np.where(lanes[..., None], words, np.uint32(0))
+        for i in range(form.words):
+            word = words[..., i] if old is None else form.merge(words[..., i], old[picked])
+            state.land(register + i, rows, written[picked], word)
+
+    state.outstanding.defer(target.counter, w.rows, happen)
+
+
+def report_stale(state: State, by: Decoded, rows: Rows, addresses: U64, stale: Mask) -> None:
+    """Record a load of never-written bytes."""
+    if stale.any():
+        wave, lane = (int(i[0]) for i in np.nonzero(stale))
+        message = f"load of never-written memory at {int(addresses[wave, lane]):#x}"
+        state.findings.add("uninitialised", by, message, state.first_wave + int(rows[wave]), lane)
+
+
+def data(w: Waves, form: Format, register: int) -> Words:
+    """The words [waves, lanes, words] that a store takes from `register` on."""
+    if form.half == "high":
+        return (w.read(register) >> np.uint32(16))[..., None]
+    return np.stack([w.read(register + i) for i in range(form.words)], axis=-1)
+
+
+def store(w: Waves, target: Target, form: Format, register: int, addresses: U64, mask: Mask) -> None:
+    """Issue a store of `form` from `register` and the following ones."""
+    if w.taint is not None:
+        w.consume("an address")
+    words = data(w, form, register)
+    if w.taint is not None:
+        w.consume("a stored value")
+    state, by = w.state, w.by
+
+    def happen(rows: Rows, picked: Picked) -> None:
+        target.put(state, rows, addresses[picked], mask[picked], words[picked], form.nbytes, by)
+
+    state.outstanding.defer(target.counter, w.rows, happen)
+
+
+def atomic(
+    w: Waves, target: Target, combine: Combine, words: Words, keep: int, register: int | None, addresses: U64, mask: Mask
+) -> None:
+    """Issue an atomic over `keep` words of memory with `words` as data; the old value goes to `register`, if any."""
+    if w.taint is not None:
+        w.consume("an operand of an atomic")
+    state, by = w.state, w.by
+    if register is not None:
+        for i in range(keep):
+            state.launch_flight(register + i, w.rows, mask)
+
+    def happen(rows: Rows, picked: Picked) -> None:
+        old = np.zeros((*mask[picked].shape, keep), np.uint32)
+        for space, lanes, offsets in target.spaces(state, rows, addresses[picked], mask[picked], 4 * keep, by):
+            old[lanes] = modify(space, offsets[lanes], words[picked][lanes], combine, keep)
+        if register is not None:
+            for i in range(keep):
+                state.land(register + i, rows, mask[picked], old[..., i])
+
+    state.outstanding.defer(target.counter, w.rows, happen)
+
+
+def modify(space: Space, offsets: Offsets, words: Words, combine: Combine, keep: int) -> Words:
+    """Read, combine and write back [lanes]; lanes with the same address go one after the other, lowest first."""
+    old = np.empty((len(offsets), keep), np.uint32)
+    left = np.arange(len(offsets))
+    while len(left):
+        _, first = np.unique(offsets[left], return_index=True)
+        now = left[first]
+        old[now], _ = space.gather(offsets[now], 4 * keep)
+        space.scatter(offsets[now], combine(old[now], words[now]), 4 * keep)
+        left = np.delete(left, first)
+    return old

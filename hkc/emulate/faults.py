@@ -1,0 +1,53 @@
+"""What stops an emulation (codes HK7xx) and what is only reported (findings)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hkc.support.errors import HkcError, error
+
+if TYPE_CHECKING:
+    from hkc.emulate.decode import Decoded
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One questionable deed of the program: its kind, where (address and text), and what exactly.
+
+    `wave` counts the waves of the whole launch; `lane` is the first lane concerned. `count` says how often the same
+    thing happened at the same instruction; only the first is described.
+    """
+
+    kind: str
+    address: int
+    text: str
+    message: str
+    wave: int
+    lane: int
+    count: int = 1
+
+
+def where(instruction: Decoded) -> str:
+    """`0x1234: v_add_f32_e32 v0, v1, v2 (encoding 00 01 …)`."""
+    return f"{instruction.address:#x}: {instruction.text} (encoding {instruction.encoding.hex(' ')})"
+
+
+def unknown(instruction: Decoded) -> HkcError:
+    """The emulator has no semantics for this instruction."""
+    return error("HK701", f"unknown instruction at {where(instruction)}")
+
+
+def unsupported(instruction: Decoded, what: str) -> HkcError:
+    """The instruction is known, this form of it is not."""
+    return error("HK702", f"the emulator does not support {what} at {where(instruction)}")
+
+
+def wrong_chip(instruction: Decoded, chip: str) -> HkcError:
+    """The instruction exists, but not on the chip that the code object is for."""
+    return error("HK703", f"{chip} has no such instruction: {where(instruction)}")
+
+
+def memory_fault(instruction: Decoded, what: str, note: str) -> HkcError:
+    """An access outside every allocation."""
+    return error("HK704", f"{what} at {where(instruction)}", hint=note)

@@ -1,0 +1,45 @@
+"""What differs between chips: `isa.toml` of the chip's folder."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import hkc
+from hkc.support.errors import error
+
+if TYPE_CHECKING:
+    from hkc.emulate.decode import Decoded
+
+
+@dataclass(frozen=True)
+class Isa:
+    """Facts of one chip: instructions it lacks, `lds` loads wider than it can do, and its 8-bit float encodings."""
+
+    chip: str
+    absent: frozenset[str]
+    lds_load_bytes: frozenset[int]
+    fnuz: bool
+    """8-bit floats have no infinities and one NaN (0x80), bias one higher; otherwise they are the OCP formats."""
+
+    def lacks(self, instruction: Decoded) -> bool:
+        """Whether the chip has no such instruction."""
+        return instruction.base in self.absent
+
+
+@cache
+def load(chip: str, folder: Path | None = None) -> Isa:
+    """Read `isa.toml` of a chip. Raises HK706 where there is none."""
+    path = (folder or Path(hkc.__file__).parent / "targets") / chip / "isa.toml"
+    if not path.is_file():
+        raise error("HK706", f"the emulator does not know the chip {chip}")
+    data = tomllib.loads(path.read_text(encoding="utf-8"))
+    return Isa(
+        chip,
+        frozenset(data["absent"]["instructions"]),
+        frozenset(data["direct_to_lds"]["bytes"]),
+        bool(data["float8"]["fnuz"]),
+    )

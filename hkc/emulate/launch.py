@@ -1,0 +1,251 @@
+"""From a kernel and its arguments to registers of waves: what the packet processor and the dispatcher do."""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hkc.emulate.faults import Finding
+from hkc.emulate.memory import Memory
+from hkc.emulate.program import Program
+from hkc.emulate.registry import Context
+from hkc.emulate.scheduler import Code, Scheduler
+from hkc.emulate.state import LANES, Findings, Shape, State
+from hkc.machine.codeobject import Kernel
+from hkc.support.errors import error
+
+Extents = tuple[int, int, int]
+Progress = Callable[[float, str], None]
+
+_BATCH_BYTES = 192 << 20
+_BATCH_WAVES = 256
+INSTRUCTION_LIMIT = 1 << 32
+"""Steps of one batch after which a launch is taken for an endless loop."""
+
+_SUPPORTED_ROUNDING = 0
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a launch did: wave-instructions executed, the same per mnemonic, and findings in order of appearance."""
+
+    instructions: int
+    counts: dict[str, int]
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True)
+class Dispatch:
+    """One launch. `threads` per workgroup; `kernarg` is the address of the argument segment."""
+
+    kernel: Kernel
+    workgroups: Extents
+    threads: Extents
+    kernarg: int
+    arguments: bytes
+    packet: int
+    lds: int
+
+    @property
+    def waves_per_group(self) -> int:
+        x, y, z = self.threads
+        return -(-x * y * z // LANES)
+
+    @property
+    def groups(self) -> int:
+        x, y, z = self.workgroups
+        return x * y * z
+
+
+def launch(
+    program: Program,
+    symbol: str | None,
+    *,
+    workgroups: Extents,
+    threads: Extents,
+    kernarg: bytes,
+    memory: Memory,
+    seed: int = 0,
+    dynamic_lds: int = 0,
+    progress: Progress | None = None,
+) -> Result:
+    """Run a kernel over its whole grid. `kernarg` holds the explicit arguments; hidden ones are filled in.
+
+    `seed` 0 runs waves in lockstep wherever they are at the same instruction; any other seed interleaves them in an
+    order drawn from it. Raises HkcError HK7xx for whatever the hardware would not survive.
+    """
+    kernel = program.kernel(symbol)
+    _check(kernel, workgroups, threads)
+    _map_segments(program, memory)
+    arguments = _complete(kernel, kernarg, workgroups, threads, dynamic_lds)
+    where = memory.allocate(len(arguments), "kernel arguments", 64)
+    memory.write(where, arguments)
+    packet = memory.allocate(64, "dispatch packet", 64)
+    memory.write(packet, _packet(kernel, workgroups, threads, where))
+    lds = kernel.descriptor.lds + dynamic_lds
+    dispatch = Dispatch(kernel, workgroups, threads, where, arguments, packet, lds)
+    code = Code(program, Context(kernel.descriptor.accum_offset, program.isa))
+    findings = Findings()
+    chance = random.Random(seed) if seed else None
+    with np.errstate(all="ignore"):
+        _run(program, dispatch, code, memory, findings, chance, progress)
+    counts = code.counts()
+    return Result(sum(counts.values()), counts, findings.all())
+
+
+def _run(
+    program: Program,
+    dispatch: Dispatch,
+    code: Code,
+    memory: Memory,
+    findings: Findings,
+    chance: random.Random | None,
+    progress: Progress | None,
+) -> None:
+    total = dispatch.groups
+    for first, last in _batches(dispatch):
+        state = _state(dispatch, memory, findings, first, last)
+
+        def tick(fraction: float, first: int = first, last: int = last) -> None:
+            if progress is not None:
+                done = first + fraction * (last - first)
+                progress(done / total, f"workgroup {int(done)} of {total}")
+
+        Scheduler(code, state, program.entry(dispatch.kernel), INSTRUCTION_LIMIT, chance).run(tick)
+
+
+def _check(kernel: Kernel, workgroups: Extents, threads: Extents) -> None:
+    size = threads[0] * threads[1] * threads[2]
+    if min(threads) < 1 or size > kernel.metadata.max_threads:
+        limit = kernel.metadata.max_threads
+        raise error("HK711", f"{size} threads per workgroup; `{kernel.name}` takes 1 to {limit}")
+    if min(workgroups) < 0:
+        raise error("HK711", f"a grid of {workgroups} workgroups")
+    if kernel.descriptor.wave32:
+        raise error("HK711", f"`{kernel.name}` is for waves of 32 lanes, which these chips lack")
+    mode = kernel.descriptor.float_mode
+    if (mode.round_f32, mode.round_f16_f64) != (_SUPPORTED_ROUNDING, _SUPPORTED_ROUNDING):
+        raise error("HK711", f"`{kernel.name}` asks for a rounding mode other than to nearest even")
+
+
+def _map_segments(program: Program, memory: Memory) -> None:
+    """Code and constants at the file's own addresses, unless an earlier launch of the program put them there."""
+    for segment in program.code.segments:
+        memory.place(segment.address, segment.content, segment.size, f"code object at {segment.address:#x}")
+
+
+def _batches(dispatch: Dispatch) -> Iterator[tuple[int, int]]:
+    """Ranges of workgroups that fit into memory together."""
+    registers = dispatch.kernel.descriptor.vgprs * LANES * 4
+    scratch = 2 * LANES * dispatch.kernel.descriptor.scratch
+    per_group = dispatch.waves_per_group * (registers + scratch) + 2 * dispatch.lds
+    size = max(1, min(_BATCH_BYTES // per_group, _BATCH_WAVES // dispatch.waves_per_group))
+    for first in range(0, dispatch.groups, size):
+        yield first, min(first + size, dispatch.groups)
+
+
+def _state(dispatch: Dispatch, memory: Memory, findings: Findings, first: int, last: int) -> State:
+    descriptor = dispatch.kernel.descriptor
+    per_group = dispatch.waves_per_group
+    shape = Shape(
+        waves=(last - first) * per_group,
+        waves_per_group=per_group,
+        vgprs=descriptor.accum_offset,
+        agprs=descriptor.agprs,
+        lds=dispatch.lds,
+        scratch=descriptor.scratch,
+    )
+    state = State(shape, memory, findings, first * per_group)
+    state.mode[:] = _mode(dispatch.kernel)
+    _scalars(state, dispatch, np.arange(first, last))
+    _workitems(state, dispatch, last - first)
+    return state
+
+
+def _mode(kernel: Kernel) -> int:
+    mode = kernel.descriptor.float_mode
+    denormals = mode.denorm_f32 << 4 | mode.denorm_f16_f64 << 6
+    return mode.round_f32 | mode.round_f16_f64 << 2 | denormals | mode.dx10_clamp << 8 | mode.ieee << 9
+
+
+def _scalars(state: State, dispatch: Dispatch, groups: NDArray[np.int64]) -> None:
+    descriptor = dispatch.kernel.descriptor
+    per_wave = np.repeat(groups, dispatch.waves_per_group)
+    x, y, _ = dispatch.workgroups
+    words = {
+        "kernarg_segment_ptr": struct.pack("<Q", dispatch.kernarg),
+        "dispatch_ptr": struct.pack("<Q", dispatch.packet),
+        "queue_ptr": bytes(8),
+        "dispatch_id": bytes(8),
+        "flat_scratch_init": bytes(8),
+        "private_segment_buffer": bytes(16),
+        "private_segment_size": struct.pack("<I", descriptor.scratch),
+        "kernarg_preload": dispatch.arguments[4 * descriptor.preload_offset :] + bytes(4 * descriptor.preload),
+    }
+    for run in descriptor.user_sgprs:
+        content = np.frombuffer(words[run.name][: 4 * run.count], np.uint32)
+        state.scalar[run.first : run.first + run.count] = content[:, None]
+    ids = {
+        "workgroup_id_x": per_wave % x,
+        "workgroup_id_y": per_wave // x % y,
+        "workgroup_id_z": per_wave // (x * y),
+        "workgroup_info": np.zeros_like(per_wave),
+    }
+    for run in descriptor.system_sgprs:
+        state.scalar[run.first] = ids[run.name].astype(np.uint32)
+
+
+def _workitems(state: State, dispatch: Dispatch, groups: int) -> None:
+    x, y, z = dispatch.threads
+    ids = np.arange(dispatch.waves_per_group * LANES)
+    packed = ids % x | (ids // x % y) << 10 | (ids // (x * y)) << 20
+    alive = (ids < x * y * z).reshape(-1, LANES)
+    state.registers[0][:] = np.tile(packed.astype(np.uint32).reshape(-1, LANES), (groups, 1))
+    state.flags[0] = 0
+    state.exec_mask = np.tile(alive, (groups, 1))
+
+
+def _complete(kernel: Kernel, given: bytes, workgroups: Extents, threads: Extents, dynamic_lds: int) -> bytes:
+    """The argument segment: what the caller gave, and the hidden arguments of code object version 5."""
+    explicit = [a for a in kernel.metadata.args if not a.kind.startswith("hidden_")]
+    needed = max((a.offset + a.size for a in explicit), default=0)
+    size = max(kernel.metadata.kernarg_size, kernel.descriptor.kernarg_size)
+    if not needed <= len(given) <= max(size, needed):
+        raise error("HK712", f"`{kernel.name}` takes {needed} bytes of arguments, not {len(given)}")
+    segment = bytearray(given.ljust(size, b"\0"))
+    values = _hidden(workgroups, threads, dynamic_lds)
+    for argument in kernel.metadata.args:
+        if argument.kind in values:
+            content = values[argument.kind].to_bytes(argument.size, "little")
+            segment[argument.offset : argument.offset + argument.size] = content
+    return bytes(segment)
+
+
+def _hidden(workgroups: Extents, threads: Extents, dynamic_lds: int) -> dict[str, int]:
+    from hkc.emulate.operands import PRIVATE_BASE, SHARED_BASE
+
+    values = {
+        "hidden_grid_dims": max((i + 1 for i in range(3) if workgroups[i] > 1 or threads[i] > 1), default=1),
+        "hidden_dynamic_lds_size": dynamic_lds,
+        "hidden_private_base": PRIVATE_BASE >> 32,
+        "hidden_shared_base": SHARED_BASE >> 32,
+    }
+    for axis, count, size in zip("xyz", workgroups, threads, strict=True):
+        values[f"hidden_block_count_{axis}"] = count
+        values[f"hidden_group_size_{axis}"] = size
+        values[f"hidden_remainder_{axis}"] = 0
+        values[f"hidden_global_offset_{axis}"] = 0
+    return values
+
+
+def _packet(kernel: Kernel, workgroups: Extents, threads: Extents, kernarg: int) -> bytes:
+    """The HSA kernel dispatch packet that `dispatch_ptr` shows to the program."""
+    grid = [w * t for w, t in zip(workgroups, threads, strict=True)]
+    sizes = struct.pack("<HHHHH", 0, 3, *threads) + bytes(2) + struct.pack("<III", *grid)
+    segments = struct.pack("<II", kernel.descriptor.scratch, kernel.descriptor.lds)
+    return (sizes + segments + struct.pack("<QQ", kernel.entry, kernarg)).ljust(64, b"\0")

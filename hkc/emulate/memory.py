@@ -1,0 +1,256 @@
+"""Byte-addressed spaces with validity shadows: global memory, LDS, scratch.
+
+The operating system's page tables are ours: every allocation is an anonymous mapping without reserved swap, so that
+pages that are never touched cost nothing, tensors beyond 4 GiB included. The shadow has one byte per byte.
+"""
+
+from __future__ import annotations
+
+import bisect
+import mmap
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hkc.emulate.faults import memory_fault
+from hkc.support.errors import error
+
+if TYPE_CHECKING:
+    from hkc.emulate.decode import Decoded
+
+Words = NDArray[np.uint32]
+"""Lane data: uint32 [..., words]; a sub-dword access has one word, zero-extended."""
+Mask = NDArray[np.bool_]
+Offsets = NDArray[np.int64]
+
+POISON = np.uint32(0x7FC0DEAD)
+"""What never-written registers and memory read as: a NaN in f32, and easy to recognise."""
+
+_UNITS: dict[int, Any] = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64, 16: np.complex128}
+_FIRST_BASE = 0x7E00_0000_0000
+_GUARD = 1 << 16
+
+
+def _anonymous(size: int) -> NDArray[np.uint8]:
+    """Zeroed bytes that cost memory only where they are touched."""
+    room = (size + 31) // 16 * 16
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
+    return np.frombuffer(mmap.mmap(-1, room, flags=flags), np.uint8)
+
+
+class Space:
+    """`size` bytes and their shadow. Offsets must be in range: callers check. The tail is padded to 16 bytes."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.data = _anonymous(size)
+        self.valid = _anonymous(size)
+        self.complete = size == 0
+        """All bytes are known to be valid, so reads need not look at the shadow."""
+
+    def fill(self, offset: int, content: NDArray[np.uint8]) -> None:
+        """Write bytes from outside the program."""
+        self.data[offset : offset + content.size] = content
+        if not self.complete:
+            self.valid[offset : offset + content.size] = 1
+            self.complete = offset == 0 and content.size == self.size
+
+    def gather(self, offsets: Offsets, nbytes: int) -> tuple[Words, Mask | None]:
+        """Words at each offset, and where any of their bytes was never written (None: nowhere)."""
+        words = _gather(self.data, offsets, nbytes)
+        if self.complete:
+            return words, None
+        shadow = _gather(self.valid, offsets, nbytes)
+        whole = np.uint32(int.from_bytes(b"\1" * min(nbytes, 4), "little"))
+        invalid = (shadow != whole).any(axis=-1)
+        if not invalid.any():
+            return words, None
+        words[invalid] = POISON & np.uint32((1 << 8 * min(nbytes, 4)) - 1)
+        return words, invalid
+
+    def scatter(self, offsets: Offsets, words: Words, nbytes: int) -> None:
+        """Write `words` [n, k] at `offsets` [n]; of equal offsets the last wins."""
+        _scatter(self.data, offsets, words, nbytes)
+        if not self.complete:
+            ones = np.full(words.shape, 0x01010101, np.uint32)
+            _scatter(self.valid, offsets, ones, nbytes)
+
+
+def _gather(array: NDArray[np.uint8], offsets: Offsets, nbytes: int) -> Words:
+    unit = nbytes if nbytes in _UNITS else 4
+    if np.bitwise_and(offsets, unit - 1).any():
+        return _gather_bytes(array, offsets, nbytes)
+    view = array[: array.size // unit * unit].view(_UNITS[unit])
+    index = offsets >> (unit.bit_length() - 1)
+    if unit != nbytes:
+        index = index[..., None] + np.arange(nbytes // unit)
+        return view.take(index)
+    found = view.take(index)
+    if unit < 4:
+        return found.astype(np.uint32)[..., None]
+    return found.view(np.uint32).reshape(*offsets.shape, nbytes // 4)
+
+
+def _gather_bytes(array: NDArray[np.uint8], offsets: Offsets, nbytes: int) -> Words:
+    found = array.take(offsets[..., None] + np.arange(nbytes))
+    if nbytes < 4:
+        wide = np.zeros((*offsets.shape, 4), np.uint8)
+        wide[..., :nbytes] = found
+        found = wide
+    return found.view(np.uint32)
+
+
+def _scatter(array: NDArray[np.uint8], offsets: Offsets, words: Words, nbytes: int) -> None:
+    unit = nbytes if nbytes in _UNITS else 4
+    if np.bitwise_and(offsets, unit - 1).any():
+        content = np.ascontiguousarray(words).view(np.uint8)[:, :nbytes]
+        array[offsets[:, None] + np.arange(nbytes)] = content
+        return
+    view = array[: array.size // unit * unit].view(_UNITS[unit])
+    index = offsets >> (unit.bit_length() - 1)
+    if unit != nbytes:
+        view[index[:, None] + np.arange(nbytes // unit)] = words
+    elif unit < 4:
+        view[index] = words[:, 0].astype(_UNITS[unit])
+    else:
+        view[index] = np.ascontiguousarray(words).view(_UNITS[unit])[:, 0]
+
+
+@dataclass
+class Allocation:
+    """A named stretch of the address space."""
+
+    base: int
+    size: int
+    name: str
+    space: Space = field(repr=False)
+
+    @property
+    def end(self) -> int:
+        return self.base + self.size
+
+
+class Memory:
+    """The GPU's global memory: named allocations with unmapped gaps between them."""
+
+    def __init__(self) -> None:
+        self._next = _FIRST_BASE
+        self._bases: list[int] = []
+        self.allocations: list[Allocation] = []
+
+    def allocate(self, nbytes: int, name: str = "", align: int = 256) -> int:
+        """Reserve `nbytes` never-written bytes; returns their address."""
+        if nbytes < 0 or align < 1:
+            raise error("HK705", f"can't allocate {nbytes} bytes aligned to {align}")
+        base = -(-self._next // align) * align
+        self._next = base + nbytes + _GUARD
+        self._bases.append(base)
+        self.allocations.append(Allocation(base, nbytes, name or f"allocation {len(self._bases)}", Space(nbytes)))
+        return base
+
+    def place(self, address: int, content: bytes, size: int, name: str) -> None:
+        """Put `content`, followed by zeros up to `size` bytes, at a fixed address; nothing if it is there already."""
+        at = bisect.bisect_left(self._bases, address)
+        if at == len(self._bases) or self._bases[at] != address:
+            self._bases.insert(at, address)
+            self.allocations.insert(at, Allocation(address, size, name, Space(size)))
+        self.write(address, content.ljust(size, b"\0"))
+
+    def write(self, address: int, content: bytes | NDArray[Any]) -> None:
+        """Copy bytes (or an array's bytes, in C order) to `address`; they must lie in one allocation."""
+        raw = content if isinstance(content, bytes) else np.ascontiguousarray(content).tobytes()
+        found = self._host(address, len(raw))
+        found.space.fill(address - found.base, np.frombuffer(raw, np.uint8))
+
+    def read(self, address: int, nbytes: int) -> bytes:
+        """The bytes at `address`; never-written ones read as 0."""
+        found = self._host(address, nbytes)
+        start = address - found.base
+        return found.space.data[start : start + nbytes].tobytes()
+
+    def find(self, address: int) -> Allocation | None:
+        """The allocation that starts last at or before `address`."""
+        i = bisect.bisect_right(self._bases, address)
+        return self.allocations[i - 1] if i else None
+
+    def _host(self, address: int, nbytes: int) -> Allocation:
+        found = self.find(address)
+        if found is None or address + nbytes > found.end:
+            raise error("HK705", f"{nbytes} bytes at {address:#x} are not inside one allocation: {self.near(address)}")
+        return found
+
+    def near(self, address: int) -> str:
+        """One phrase that places `address` relative to the nearest allocation."""
+        if not self.allocations:
+            return "no memory is allocated"
+        best = min(self.allocations, key=lambda a: max(a.base - address, address - a.end + 1, 0))
+        if address < best.base:
+            return f"{best.base - address} bytes before `{best.name}` ({best.size} bytes at {best.base:#x})"
+        return f"{address - best.base} bytes into `{best.name}` ({best.size} bytes at {best.base:#x})"
+
+    def load(self, addresses: NDArray[np.uint64], mask: Mask, nbytes: int, by: Decoded) -> tuple[Words, Mask | None]:
+        """Gather `nbytes` per lane where `mask`; other lanes read 0. Second result: lanes with never-written bytes."""
+        parts = list(self._split(addresses, mask, nbytes, by))
+        if len(parts) == 1 and parts[0][1] is None:
+            space, _, offsets = parts[0]
+            return space.gather(offsets, nbytes)
+        words = np.zeros((*addresses.shape, max(nbytes // 4, 1)), np.uint32)
+        stale = np.zeros(addresses.shape, np.bool_)
+        for space, selected, offsets in parts:
+            where = mask if selected is None else selected
+            found, invalid = space.gather(offsets[where], nbytes)
+            words[where] = found
+            if invalid is not None:
+                stale[where] = invalid
+        return words, stale if stale.any() else None
+
+    def store(self, addresses: NDArray[np.uint64], mask: Mask, words: Words, nbytes: int, by: Decoded) -> None:
+        """Scatter `words` [..., k] where `mask`; of lanes with equal addresses the highest wins."""
+        for space, selected, offsets in self._split(addresses, mask, nbytes, by):
+            where = mask if selected is None else selected
+            space.scatter(offsets[where], words[where], nbytes)
+
+    def spaces(
+        self, addresses: NDArray[np.uint64], mask: Mask, nbytes: int, by: Decoded
+    ) -> Iterator[tuple[Space, Mask, Offsets]]:
+        """Per allocation: its space, the lanes that fall into it, and everybody's offsets."""
+        for space, selected, offsets in self._split(addresses, mask, nbytes, by):
+            yield space, mask if selected is None else selected, offsets
+
+    def _split(
+        self, addresses: NDArray[np.uint64], mask: Mask, nbytes: int, by: Decoded
+    ) -> Iterator[tuple[Space, Mask | None, Offsets]]:
+        """(space, lanes or None for all lanes of the mask, offsets); offsets of other lanes are 0 or harmless."""
+        full = bool(mask.all())
+        chosen = addresses if full else addresses[mask]
+        if chosen.size == 0:
+            return
+        low, high = int(chosen.min()), int(chosen.max())
+        first = self.find(low)
+        if first is not None and high + nbytes <= first.end:
+            offsets = (addresses - np.uint64(first.base)).astype(np.int64)
+            yield first.space, None if full else mask, offsets if full else np.where(mask, offsets, 0)
+            return
+        yield from self._scattered(addresses, mask, nbytes, by)
+
+    def _scattered(
+        self, addresses: NDArray[np.uint64], mask: Mask, nbytes: int, by: Decoded
+    ) -> Iterator[tuple[Space, Mask | None, Offsets]]:
+        bases = np.array(self._bases, np.uint64)
+        ends = np.array([a.end for a in self.allocations], np.uint64)
+        index = np.searchsorted(bases, addresses, side="right").astype(np.int64) - 1
+        safe = np.maximum(index, 0)
+        outside = mask & ((index < 0) | (addresses + np.uint64(nbytes) > ends[safe])) if len(bases) else mask
+        if outside.any():
+            first = tuple(int(i[0]) for i in np.nonzero(outside))
+            address = int(addresses[first])
+            what = f"{nbytes}-byte access to {address:#x} (lane {first[-1]}), outside every allocation,"
+            raise memory_fault(by, what, self.near(address))
+        for i in np.unique(index[mask]):
+            part = self.allocations[int(i)]
+            selected = mask & (index == i)
+            offsets = (addresses - np.uint64(part.base)).astype(np.int64)
+            yield part.space, selected, np.where(selected, offsets, 0)

@@ -1,0 +1,45 @@
+"""A code object made ready for execution: its instructions decoded once, addressed by position."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hkc.emulate.decode import Decoded, decode
+from hkc.emulate.isa import Isa
+from hkc.emulate.isa import load as load_isa
+from hkc.machine.codeobject import CodeObject, Kernel
+from hkc.machine.disassemble import disassemble
+from hkc.support.errors import error
+
+
+@dataclass(frozen=True)
+class Program:
+    """Kernels, instructions in address order, and the position of each address. Addresses are those of the file."""
+
+    code: CodeObject
+    isa: Isa
+    instructions: tuple[Decoded, ...]
+    positions: dict[int, int]
+
+    @classmethod
+    def load(cls, hsaco: bytes) -> Program:
+        """Read a linked code object. Raises HK6xx for a broken one, HK706 for a chip without an `isa.toml`."""
+        code = CodeObject.parse(hsaco)
+        isa = load_isa(code.arch)
+        if code.relocations:
+            raise error("HK707", f"the emulator does not support relocations ({len(code.relocations)} in this file)")
+        instructions = tuple(
+            decode(i.address, i.encoding, i.text)
+            for segment in code.segments
+            if segment.executable
+            for i in disassemble(segment.content, code.arch, segment.address)
+        )
+        return cls(code, isa, instructions, {x.address: n for n, x in enumerate(instructions)})
+
+    def kernel(self, name: str | None) -> Kernel:
+        """The kernel called `name` (or its descriptor's symbol `name.kd`); None: the only one."""
+        return self.code.kernel(name.removesuffix(".kd") if name else None)
+
+    def entry(self, kernel: Kernel) -> int:
+        """Where its waves start: hardware that preloads kernel arguments skips the code that loads them."""
+        return kernel.entry + (256 if kernel.descriptor.preload else 0)

@@ -1,0 +1,70 @@
+"""The table of semantics: base mnemonic → a builder that turns a decoded instruction into a step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from hkc.emulate.faults import unknown, wrong_chip
+
+if TYPE_CHECKING:
+    from hkc.emulate.decode import Decoded, Operand
+    from hkc.emulate.isa import Isa
+    from hkc.emulate.waves import Waves
+
+Jump = Any
+"""None: go on. Otherwise int64 [waves] with the addresses of the next instructions; -1 ends the wave, -2 waits at a
+barrier."""
+Step = Callable[["Waves"], Jump]
+
+_TABLE: dict[str, Callable[[Decoded, Context], Step]] = {}
+_MODULES = (
+    "salu", "control", "smem", "valu_int", "valu_float", "valu_half", "valu_wide", "compare", "convert", "convert_small",
+    "packed", "lane", "lds", "buffer", "vmem", "mfma", "transcendental", "divide",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Context:
+    """What building a step needs to know about kernel and chip: first accumulation register, facts of the ISA."""
+
+    accumulators: int
+    isa: Isa
+
+    def vector(self, operand: Operand) -> int:
+        """The register number of a vector operand in the state's single file."""
+        return operand.index + (self.accumulators if operand.kind == "agpr" else 0)
+
+
+def op(*names: str) -> Callable[[Callable[[Decoded, Context], Step]], Callable[[Decoded, Context], Step]]:
+    """Register a builder for base mnemonics."""
+
+    def register(build: Callable[[Decoded, Context], Step]) -> Callable[[Decoded, Context], Step]:
+        for name in names:
+            if name in _TABLE:
+                raise ValueError(f"two semantics for {name}")
+            _TABLE[name] = build
+        return build
+
+    return register
+
+
+@cache
+def table() -> dict[str, Callable[[Decoded, Context], Step]]:
+    """All semantics."""
+    for name in _MODULES:
+        import_module(f"hkc.emulate.semantics.{name}")
+    return _TABLE
+
+
+def bind(instruction: Decoded, context: Context) -> Step:
+    """The step that executes `instruction`. Raises HK701 for an unknown one, HK703 on the wrong chip."""
+    build = table().get(instruction.base)
+    if build is None:
+        raise unknown(instruction)
+    if context.isa.lacks(instruction):
+        raise wrong_chip(instruction, context.isa.chip)
+    return build(instruction, context)

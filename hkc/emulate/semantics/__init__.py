@@ -1,0 +1,1 @@
+"""What the instructions do, one module per class."""

@@ -1,0 +1,228 @@
+"""Program control: branches, calls, waits, barriers, EXEC bookkeeping, mode and hardware registers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hkc.emulate.decode import EXEC, VCC, Decoded
+from hkc.emulate.faults import unsupported
+from hkc.emulate.operands import scalar_reader
+from hkc.emulate.registry import Context, Step, op
+from hkc.emulate.semantics.salu import _LOGIC
+from hkc.emulate.waves import Waves
+
+END, BARRIER = -1, -2
+"""Jumps that are not addresses: the wave is done; it waits for the others of its workgroup."""
+
+Condition = Callable[[Waves], NDArray[np.bool_]]
+
+
+def _target(instruction: Decoded) -> int:
+    offset = instruction.simm16
+    return instruction.address + 4 + 4 * (offset - (1 << 16) if offset & 0x8000 else offset)
+
+
+_CONDITIONS: dict[str, Condition] = {
+    "s_cbranch_scc0": lambda w: ~w.scc,
+    "s_cbranch_scc1": lambda w: w.scc,
+    "s_cbranch_vccz": lambda w: w.scalar64(VCC) == 0,
+    "s_cbranch_vccnz": lambda w: w.scalar64(VCC) != 0,
+    "s_cbranch_execz": lambda w: ~w.mask.any(axis=-1),
+    "s_cbranch_execnz": lambda w: w.mask.any(axis=-1),
+}
+
+
+@op("s_branch")
+def _(instruction: Decoded, context: Context) -> Step:
+    target = _target(instruction)
+    return lambda w: np.full(w.count, target, np.int64)
+
+
+@op(*_CONDITIONS)
+def _(instruction: Decoded, context: Context) -> Step:
+    target, following = _target(instruction), instruction.address + instruction.size
+    condition = _CONDITIONS[instruction.base]
+
+    def step(w: Waves) -> NDArray[np.int64] | None:
+        taken = condition(w)
+        if not taken.any():
+            return None
+        return np.where(taken, np.int64(target), np.int64(following))
+
+    return step
+
+
+@op("s_endpgm")
+def _(instruction: Decoded, context: Context) -> Step:
+    def step(w: Waves) -> NDArray[np.int64]:
+        w.state.outstanding.finish(w.rows)
+        return np.full(w.count, END, np.int64)
+
+    return step
+
+
+@op("s_barrier")
+def _(instruction: Decoded, context: Context) -> Step:
+    return lambda w: np.full(w.count, BARRIER, np.int64)
+
+
+@op("s_waitcnt")
+def _(instruction: Decoded, context: Context) -> Step:
+    bits = instruction.simm16
+    vm, lgkm = bits & 0xF | bits >> 14 << 4, bits >> 8 & 0xF
+    every_vm, every_lgkm = vm == 0x3F, lgkm == 0xF
+
+    def step(w: Waves) -> None:
+        w.state.outstanding.wait(w.rows, None if every_vm else vm, None if every_lgkm else lgkm)
+
+    return step
+
+
+@op(
+    "s_nop", "s_setprio", "s_sleep", "s_sethalt", "s_icache_inv", "s_dcache_inv", "s_dcache_wb", "s_dcache_inv_vol",
+    "s_dcache_wb_vol", "s_incperflevel", "s_decperflevel", "s_ttracedata", "s_inst_prefetch", "s_wakeup", "s_sendmsg",
+    "s_set_gpr_idx_off", "buffer_inv", "buffer_wbl2", "buffer_wbinvl1", "buffer_wbinvl1_vol", "v_nop", "s_clause",
+)  # fmt: skip
+def _(instruction: Decoded, context: Context) -> Step:
+    """Nothing that a program could observe here: caches are coherent, priorities have no say."""
+    return lambda w: None
+
+
+@op("s_trap")
+def _(instruction: Decoded, context: Context) -> Step:
+    raise unsupported(instruction, "a trap: the program gave up")
+
+
+# calls
+
+
+@op("s_getpc_b64")
+def _(instruction: Decoded, context: Context) -> Step:
+    index, following = instruction.operands[0].index, instruction.address + instruction.size
+    return lambda w: w.set_scalar64(index, np.array([following], np.uint64))
+
+
+@op("s_setpc_b64")
+def _(instruction: Decoded, context: Context) -> Step:
+    read = scalar_reader(instruction.operands[0], 64, instruction)
+    return lambda w: read(w).astype(np.int64)
+
+
+@op("s_swappc_b64")
+def _(instruction: Decoded, context: Context) -> Step:
+    index, following = instruction.operands[0].index, instruction.address + instruction.size
+    read = scalar_reader(instruction.operands[1], 64, instruction)
+
+    def step(w: Waves) -> NDArray[np.int64]:
+        target = read(w).astype(np.int64)
+        w.set_scalar64(index, np.array([following], np.uint64))
+        return target
+
+    return step
+
+
+@op("s_call_b64")
+def _(instruction: Decoded, context: Context) -> Step:
+    index, following = instruction.operands[0].index, instruction.address + instruction.size
+    target = _target(instruction)
+
+    def step(w: Waves) -> NDArray[np.int64]:
+        w.set_scalar64(index, np.array([following], np.uint64))
+        return np.full(w.count, target, np.int64)
+
+    return step
+
+
+# EXEC
+
+
+def _saveexec(function: Callable[..., NDArray[np.uint64]], write_exec: bool) -> Callable[[Decoded, Context], Step]:
+    def build(instruction: Decoded, context: Context) -> Step:
+        index = instruction.operands[0].index
+        read = scalar_reader(instruction.operands[1], 64, instruction)
+
+        def step(w: Waves) -> None:
+            old = w.exec
+            fresh = np.broadcast_to(function(read(w), old), old.shape)
+            w.set_scalar64(index, old if write_exec else fresh)
+            w.set_scalar64(EXEC, fresh)
+            w.scc = fresh != 0
+
+        return step
+
+    return build
+
+
+for _name, _function in _LOGIC.items():
+    op(f"s_{_name}_saveexec_b64")(_saveexec(_function, True))
+op("s_andn1_wrexec_b64")(_saveexec(_LOGIC["andn1"], False))
+op("s_andn2_wrexec_b64")(_saveexec(_LOGIC["andn2"], False))
+
+# hardware registers and clocks
+
+_MODE = re.compile(r"hwreg\((HW_REG_\w+|\d+)(?:, *(\d+), *(\d+))?\)")
+
+
+def _hardware(instruction: Decoded) -> tuple[str, int, int]:
+    """(register name, lowest bit, number of bits)."""
+    found = _MODE.search(instruction.text)
+    if found is None:
+        raise unsupported(instruction, "this hardware register operand")
+    name, offset, size = found.groups()
+    return name, int(offset or 0), int(size or 32)
+
+
+@op("s_getreg_b32")
+def _(instruction: Decoded, context: Context) -> Step:
+    name, offset, size = _hardware(instruction)
+    index = instruction.operands[0].index
+    field = np.uint32((1 << size) - 1)
+    if name == "HW_REG_MODE":
+        return lambda w: w.set_scalar(index, w.state.mode[w.rows] >> np.uint32(offset) & field)
+    if name in ("HW_REG_HW_ID", "HW_REG_XCC_ID"):
+        # one compute unit of one chiplet runs everything here
+        return lambda w: w.set_scalar(index, np.zeros(w.count, np.uint32))
+    raise unsupported(instruction, f"the hardware register {name}")
+
+
+@op("s_setreg_b32", "s_setreg_imm32_b32")
+def _(instruction: Decoded, context: Context) -> Step:
+    name, offset, size = _hardware(instruction)
+    if name != "HW_REG_MODE":
+        raise unsupported(instruction, f"the hardware register {name}")
+    read = scalar_reader(instruction.operands[1], 32, instruction)
+    field = np.uint32((1 << size) - 1 << offset)
+
+    def step(w: Waves) -> None:
+        fresh = read(w) << np.uint32(offset) & field
+        w.state.mode[w.rows] = w.state.mode[w.rows] & ~field | fresh
+        w.refresh_mode()
+
+    return step
+
+
+@op("s_round_mode", "s_denorm_mode")
+def _(instruction: Decoded, context: Context) -> Step:
+    offset = 0 if instruction.base == "s_round_mode" else 4
+    value, field = np.uint32((instruction.simm16 & 0xF) << offset), np.uint32(0xF << offset)
+
+    def step(w: Waves) -> None:
+        w.state.mode[w.rows] = w.state.mode[w.rows] & ~field | value
+        w.refresh_mode()
+
+    return step
+
+
+@op("s_memtime", "s_memrealtime")
+def _(instruction: Decoded, context: Context) -> Step:
+    index = instruction.operands[0].index
+
+    def step(w: Waves) -> None:
+        w.state.clock += 64
+        w.set_scalar64(index, np.full(w.count, w.state.clock, np.uint64))
+
+    return step

@@ -1,0 +1,93 @@
+"""Scalar memory: loads through the scalar cache. They may return in any order."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hkc.emulate.decode import Decoded, Operand
+from hkc.emulate.faults import unsupported
+from hkc.emulate.memory import POISON
+from hkc.emulate.operands import scalar_reader
+from hkc.emulate.outstanding import Rows
+from hkc.emulate.registry import Context, Step, op
+from hkc.emulate.waves import U32, U64, Waves
+
+_WIDTHS = {"dword": 1, "dwordx2": 2, "dwordx4": 4, "dwordx8": 8, "dwordx16": 16}
+
+
+def _offset(instruction: Decoded) -> tuple[list[Operand], int]:
+    """The register offsets and the immediate byte offset of the text's third operand and `offset:`."""
+    extra = list(instruction.operands[2:])
+    fixed = instruction.number("offset")
+    for operand in extra:
+        if operand.kind == "int":
+            fixed += int(operand.value)
+    return [o for o in extra if o.kind == "sgpr"], fixed
+
+
+def _load(instruction: Decoded, width: int, buffer: bool) -> Step:
+    target, base = instruction.operands[0].index, instruction.operands[1].index
+    registers, fixed = _offset(instruction)
+    readers = [scalar_reader(o, 32, instruction) for o in registers]
+
+    def step(w: Waves) -> None:
+        offset = np.full(w.count, np.uint64(fixed & (1 << 64) - 1))
+        for read in readers:
+            offset = offset + read(w)
+        start = w.scalar64(base)
+        if buffer:
+            start = start & np.uint64((1 << 48) - 1)
+        address = (start + offset) & ~np.uint64(3)
+        limit = _limit(w, base, offset) if buffer else None
+        _issue(w, instruction, target, width, address, limit)
+
+    return step
+
+
+def _limit(w: Waves, base: int, offset: U64) -> NDArray[np.int64]:
+    """How many bytes of the buffer are left behind `offset`."""
+    stride = w.scalar(base + 1) >> np.uint32(16) & np.uint32(0x3FFF)
+    records = w.scalar(base + 2).astype(np.int64) * np.maximum(stride, 1)
+    return records - offset.astype(np.int64)
+
+
+def _issue(
+    w: Waves, instruction: Decoded, target: int, width: int, address: U64, limit: NDArray[np.int64] | None
+) -> None:
+    state = w.state
+    for i in range(width):
+        state.scalar[target + i, w.rows] = POISON
+        state.scalar_flags[target + i] = 1
+        state.scalar_in_flight[target + i, w.rows] = True
+
+    def happen(rows: Rows, picked: slice | NDArray[np.int64]) -> None:
+        for i in range(width):
+            inside = np.ones(len(rows), np.bool_) if limit is None else limit[picked] >= 4 * i + 4
+            where = address[picked] + np.uint64(4 * i)
+            words, stale = state.memory.load(where[:, None], inside[:, None], 4, instruction)
+            if stale is not None:
+                row = int(np.nonzero(stale[:, 0])[0][0])
+                message = f"scalar load of never-written memory at {int(where[row]):#x}"
+                state.findings.add("uninitialised", instruction, message, state.first_wave + int(rows[row]), 0)
+            _land(w, target + i, rows, np.where(inside, words.reshape(-1)[: len(rows)], np.uint32(0)))
+
+    state.outstanding.defer("scalar", w.rows, happen)
+
+
+def _land(w: Waves, register: int, rows: Rows, values: U32) -> None:
+    state = w.state
+    state.scalar[register, rows] = values
+    state.scalar_in_flight[register, rows] = False
+    if not state.scalar_in_flight[register].any():
+        state.scalar_flags[register] = 0
+
+
+for _suffix, _width in _WIDTHS.items():
+    op(f"s_load_{_suffix}")(lambda i, c, n=_width: _load(i, n, False))
+    op(f"s_buffer_load_{_suffix}")(lambda i, c, n=_width: _load(i, n, True))
+
+
+@op("s_store_dword", "s_store_dwordx2", "s_store_dwordx4", "s_atomic_add", "s_scratch_load_dword")
+def _(instruction: Decoded, context: Context) -> Step:
+    raise unsupported(instruction, "scalar stores")

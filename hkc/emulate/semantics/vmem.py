@@ -1,0 +1,157 @@
+"""Global, flat and scratch instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from hkc.emulate import access, atomics, spaces
+from hkc.emulate.decode import M0, Decoded, Operand
+from hkc.emulate.faults import unsupported, wrong_chip
+from hkc.emulate.operands import join, scalar_reader
+from hkc.emulate.registry import Context, Step, op
+from hkc.emulate.waves import U64, Waves
+
+Address = Callable[[Waves], U64]
+
+_TARGETS = {"global": spaces.GLOBAL, "flat": spaces.FLAT, "scratch": spaces.SCRATCH}
+
+
+def _address(instruction: Decoded, context: Context, vector: Operand, scalar: Operand | None) -> Address:
+    """uint64 [waves, lanes] from a vector pair, or a scalar base with a 32-bit vector offset, and the immediate."""
+    fixed = np.uint64(instruction.number("offset") & (1 << 64) - 1)
+    register = context.vector(vector) if vector.kind == "vgpr" else None
+    if vector.count == 2 and register is not None:
+        return lambda w: join(w.read(register), w.read(register + 1)) + fixed
+    if scalar is None or scalar.kind != "sgpr":
+        raise unsupported(instruction, "this form of address")
+    base = scalar_reader(scalar, 64, instruction)
+    if register is None:
+        return lambda w: np.broadcast_to((base(w) + fixed)[:, None], w.mask.shape)
+    return lambda w: base(w)[:, None] + w.read(register) + fixed
+
+
+def _scratch_address(instruction: Decoded, context: Context, vector: Operand, scalar: Operand | None) -> Address:
+    """A byte offset into the lane's own scratch."""
+    fixed = instruction.number("offset")
+    register = context.vector(vector) if vector.kind == "vgpr" else None
+    base = scalar_reader(scalar, 32, instruction) if scalar is not None and scalar.kind == "sgpr" else None
+
+    def run(w: Waves) -> U64:
+        total = np.full(w.mask.shape, fixed, np.int64)
+        if register is not None:
+            total = total + w.read(register)
+        if base is not None:
+            total = total + base(w)[:, None]
+        return (total & 0xFFFFFFFF).astype(np.uint64)
+
+    return run
+
+
+def _addressing(instruction: Decoded, context: Context, vector: Operand, scalar: Operand | None) -> Address:
+    rule = _scratch_address if instruction.base.startswith("scratch") else _address
+    return rule(instruction, context, vector, scalar)
+
+
+def _load(segment: str, form: access.Format) -> Callable[[Decoded, Context], Step]:
+    def build(instruction: Decoded, context: Context) -> Step:
+        operands = instruction.operands
+        address = _addressing(instruction, context, operands[1], operands[2] if len(operands) > 2 else None)
+        register = context.vector(operands[0])
+
+        def step(w: Waves) -> None:
+            access.load(w, _TARGETS[segment], form, register, address(w), w.mask, w.mask)
+
+        return step
+
+    return build
+
+
+def _store(segment: str, form: access.Format) -> Callable[[Decoded, Context], Step]:
+    def build(instruction: Decoded, context: Context) -> Step:
+        operands = instruction.operands
+        address = _addressing(instruction, context, operands[0], operands[2] if len(operands) > 2 else None)
+        register = context.vector(operands[1])
+
+        def step(w: Waves) -> None:
+            access.store(w, _TARGETS[segment], form, register, address(w), w.mask)
+
+        return step
+
+    return build
+
+
+def _atomic(segment: str, name: str) -> Callable[[Decoded, Context], Step]:
+    combine, keep, given = atomics.table()[name]
+
+    def build(instruction: Decoded, context: Context) -> Step:
+        returns = instruction.flag("sc0")
+        operands = instruction.operands[1:] if returns else instruction.operands
+        result = context.vector(instruction.operands[0]) if returns else None
+        address = _addressing(instruction, context, operands[0], operands[2] if len(operands) > 2 else None)
+        form, register = access.Format(4 * given), context.vector(operands[1])
+
+        def step(w: Waves) -> None:
+            at = address(w)
+            words = access.data(w, form, register)
+            access.atomic(w, _TARGETS[segment], combine, words, keep, result, at, w.mask)
+
+        return step
+
+    return build
+
+
+for _segment in _TARGETS:
+    for _suffix, _form in access.FORMATS.items():
+        op(f"{_segment}_load_{_suffix}")(_load(_segment, _form))
+    for _suffix, _form in access.STORES.items():
+        op(f"{_segment}_store_{_suffix}")(_store(_segment, _form))
+    if _segment != "scratch":
+        for _suffix in atomics.table():
+            op(f"{_segment}_atomic_{_suffix}")(_atomic(_segment, _suffix))
+
+
+def direct_to_lds(w: Waves, form: access.Format, addresses: U64, mask: access.Mask, offset: int) -> None:
+    """Memory → LDS at m0 + offset + lane · size; lanes outside `mask` write 0."""
+    if w.taint is not None:
+        w.consume("an address")
+    state, by, active = w.state, w.by, w.mask
+    base = (w.scalar(M0) & np.uint32(0xFFFF)).astype(np.uint64) + np.uint64(offset)
+    size = max(form.nbytes, 4)
+    places = base[:, None] + np.arange(64, dtype=np.uint64) * np.uint64(size)
+
+    def happen(rows: access.Rows, picked: access.Picked) -> None:
+        lanes = mask[picked]
+        words, stale = spaces.GLOBAL.fetch(state, rows, addresses[picked], lanes, form.nbytes, by)
+        if stale is not None:
+            access.report_stale(state, by, rows, addresses[picked], stale & lanes)
+        words = np.where(lanes[..., None], form.widen(words), np.uint32(0))
+        spaces.LDS.put(state, rows, places[picked], active[picked], words, size, by)
+
+    state.outstanding.defer("vm", w.rows, happen)
+
+
+def check_width(instruction: Decoded, context: Context, form: access.Format) -> None:
+    """Refuse a direct-to-LDS load that is wider than the chip can do."""
+    if form.nbytes not in context.isa.lds_load_bytes:
+        raise wrong_chip(instruction, context.isa.chip)
+
+
+def _load_lds(form: access.Format) -> Callable[[Decoded, Context], Step]:
+    def build(instruction: Decoded, context: Context) -> Step:
+        check_width(instruction, context, form)
+        operands = instruction.operands
+        offset = instruction.number("offset")
+        address = _address(instruction, context, operands[0], operands[1] if len(operands) > 1 else None)
+
+        def step(w: Waves) -> None:
+            direct_to_lds(w, form, address(w), w.mask, offset)
+
+        return step
+
+    return build
+
+
+for _suffix in ("ubyte", "sbyte", "ushort", "sshort", "dword", "dwordx3", "dwordx4"):
+    op(f"global_load_lds_{_suffix}")(_load_lds(access.FORMATS[_suffix]))

@@ -1,0 +1,135 @@
+"""What the waves of one batch of workgroups hold: registers, masks, LDS, scratch, and who waits for what.
+
+Vector registers are uint32 [register, wave, lane], so that an instruction that all waves execute together touches one
+contiguous block per operand. Accumulation registers follow the ordinary ones.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hkc.emulate.decode import SGPR_COUNT
+from hkc.emulate.faults import Finding
+from hkc.emulate.memory import POISON, Mask, Memory, Space
+from hkc.emulate.outstanding import Outstanding
+
+if TYPE_CHECKING:
+    from hkc.emulate.decode import Decoded
+
+LANES = 64
+UNWRITTEN, IN_FLIGHT = 1, 2
+"""Bits of a register's flag: some lane of some wave was never written; a load into it has not been waited for."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Sizes of one batch: waves, registers per file, and bytes of LDS per workgroup and of scratch per lane."""
+
+    waves: int
+    waves_per_group: int
+    vgprs: int
+    agprs: int
+    lds: int
+    scratch: int
+
+
+class Findings:
+    """Findings, at most one per kind and instruction, with counts."""
+
+    def __init__(self) -> None:
+        self._first: dict[tuple[str, int], Finding] = {}
+        self._counts: Counter[tuple[str, int]] = Counter()
+
+    def add(self, kind: str, by: Decoded, message: str, wave: int, lane: int) -> None:
+        """Record one; `wave` counts over the launch."""
+        key = (kind, by.address)
+        self._counts[key] += 1
+        if key not in self._first:
+            self._first[key] = Finding(kind, by.address, by.text, message, wave, lane)
+
+    def all(self) -> tuple[Finding, ...]:
+        """In the order in which they were first seen."""
+        return tuple(
+            Finding(f.kind, f.address, f.text, f.message, f.wave, f.lane, self._counts[k])
+            for k, f in self._first.items()
+        )
+
+
+class State:
+    """Everything mutable of one batch. Group ids and wave ids count inside the batch; `first_wave` makes them global."""
+
+    def __init__(self, shape: Shape, memory: Memory, findings: Findings, first_wave: int) -> None:
+        self.shape = shape
+        self.memory = memory
+        self.findings = findings
+        self.first_wave = first_wave
+        count = shape.vgprs + shape.agprs
+        self.vector = np.full((count, shape.waves, LANES), POISON, np.uint32)
+        self.registers = list(self.vector)
+        self.flags = bytearray([UNWRITTEN]) * count
+        self.unwritten: dict[int, Mask] = {}
+        self.in_flight: dict[int, Mask] = {}
+        self.scalar = np.full((SGPR_COUNT, shape.waves), POISON, np.uint32)
+        self.scalar_flags = bytearray(SGPR_COUNT)
+        self.scalar_in_flight = np.zeros((SGPR_COUNT, shape.waves), np.bool_)
+        self.exec_mask = np.ones((shape.waves, LANES), np.bool_)
+        self.scc = np.zeros(shape.waves, np.bool_)
+        self.mode = np.zeros(shape.waves, np.uint32)
+        self.clock = 0
+        groups = shape.waves // shape.waves_per_group
+        self.lds = Space(groups * shape.lds)
+        self.lds_base = np.repeat(np.arange(groups, dtype=np.int64) * shape.lds, shape.waves_per_group)
+        self.scratch = Space(shape.waves * LANES * shape.scratch)
+        self.outstanding = Outstanding(shape.waves)
+
+    def whole(self, register: int) -> Mask:
+        """The never-written lanes of `register` as bool [wave, lane], created on demand."""
+        found = self.unwritten.get(register)
+        if found is None:
+            start = bool(self.flags[register] & UNWRITTEN)
+            found = self.unwritten[register] = np.full((self.shape.waves, LANES), start, np.bool_)
+        return found
+
+    def launch_flight(self, register: int, rows: NDArray[np.int64], mask: Mask) -> None:
+        """A load into `register` was issued: its lanes are poison until it lands."""
+        flight = self.in_flight.get(register)
+        if flight is None:
+            flight = self.in_flight[register] = np.zeros((self.shape.waves, LANES), np.bool_)
+        flight[rows] |= mask
+        values = self.registers[register]
+        values[rows] = np.where(mask, POISON, values[rows])
+        self.flags[register] |= IN_FLIGHT
+
+    def land(self, register: int, rows: NDArray[np.int64], mask: Mask, values: NDArray[np.uint32]) -> None:
+        """The load's data arrives: `values` [rows, lane] where `mask`."""
+        target = self.registers[register]
+        if len(rows) == self.shape.waves and mask.all():
+            target[rows] = values
+            self.flags[register] = 0
+            self.in_flight.pop(register, None)
+            self.unwritten.pop(register, None)
+            return
+        target[rows] = np.where(mask, values, target[rows])
+        flight = self.in_flight.get(register)
+        if flight is not None:
+            flight[rows] &= ~mask
+            if not flight.any():
+                del self.in_flight[register]
+                self.flags[register] &= ~IN_FLIGHT
+        if self.flags[register] & UNWRITTEN:
+            unwritten = self.whole(register)
+            unwritten[rows] &= ~mask
+            self.settle(register, unwritten)
+
+    def settle(self, register: int, unwritten: Mask) -> None:
+        """Bring the register's flag up to date with its never-written lanes."""
+        if unwritten.any():
+            self.flags[register] |= UNWRITTEN
+        else:
+            self.flags[register] &= ~UNWRITTEN
+            self.unwritten.pop(register, None)

@@ -1,0 +1,225 @@
+"""A group of waves that execute the same instruction together, and how instructions reach their state."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hkc.emulate.decode import EXEC, VCC
+from hkc.emulate.faults import unsupported
+from hkc.emulate.memory import Mask
+from hkc.emulate.state import IN_FLIGHT, LANES, UNWRITTEN, State
+
+if TYPE_CHECKING:
+    from hkc.emulate.decode import Decoded
+
+U32 = NDArray[np.uint32]
+U64 = NDArray[np.uint64]
+
+_ROUND_F32, _ROUND_F64, _DENORM_F32, _DENORM_F64 = 0x3, 0xC, 0x30, 0xC0
+DX10_CLAMP, IEEE = 1 << 8, 1 << 9
+"""Bits of the mode register: clamp turns NaN into 0; signalling NaNs are quieted by minimum and maximum."""
+
+
+def lane_bits(mask: Mask) -> U64:
+    """bool [..., 64] → one uint64 per wave, lane 0 lowest."""
+    return np.packbits(mask, axis=-1, bitorder="little").view(np.uint64)[..., 0]
+
+
+def lane_mask(bits: U64) -> Mask:
+    """The inverse of `lane_bits`."""
+    raw = np.ascontiguousarray(bits)[..., None].view(np.uint8)
+    return np.unpackbits(raw, axis=-1, bitorder="little").view(np.bool_)
+
+
+class Waves:
+    """The waves `rows` of a state. Arrays that go in and out are [waves, lanes] or broadcast to it, scalars [waves]."""
+
+    def __init__(self, state: State, rows: NDArray[np.int64]) -> None:
+        self.state = state
+        self.rows = rows
+        self.count = len(rows)
+        self.whole = self.count == state.shape.waves
+        self.instruction: Decoded | None = None
+        self.taint: Mask | None = None
+        self._registers = state.registers
+        self._flags = state.flags
+        self._scalar_flags = state.scalar_flags
+        self.refresh_exec()
+        self.refresh_mode()
+
+    # masks and modes
+
+    def refresh_exec(self) -> None:
+        """Call after EXEC changed."""
+        mask = self.state.exec_mask
+        self.mask: Mask = mask if self.whole else mask[self.rows]
+        self.full = bool(self.mask.all())
+
+    def refresh_mode(self) -> None:
+        """Call after the mode register changed."""
+        modes = self.state.mode[self.rows]
+        self.mode = int(modes[0])
+        if (modes != self.mode).any():
+            raise unsupported(self.by, "waves with different mode registers that run together, as")
+        self.flush32 = not self.mode & _DENORM_F32
+        self.flush64 = not self.mode & _DENORM_F64
+        self.nearest = not self.mode & (_ROUND_F32 | _ROUND_F64)
+
+    @property
+    def by(self) -> Decoded:
+        """The instruction being executed."""
+        assert self.instruction is not None
+        return self.instruction
+
+    @property
+    def exec(self) -> U64:
+        return lane_bits(self.mask)
+
+    @exec.setter
+    def exec(self, bits: U64) -> None:
+        fresh = self.state.exec_mask.copy()
+        fresh[self.rows] = lane_mask(np.broadcast_to(bits, (self.count,)))
+        self.state.exec_mask = fresh
+        self.refresh_exec()
+
+    @property
+    def scc(self) -> NDArray[np.bool_]:
+        return self.state.scc if self.whole else self.state.scc[self.rows]
+
+    @scc.setter
+    def scc(self, value: NDArray[np.bool_]) -> None:
+        self.state.scc[self.rows] = value
+
+    # vector registers
+
+    def read(self, register: int) -> U32:
+        """[waves, lanes]; a view of the register when all waves are here, so never write into it."""
+        if self._flags[register]:
+            self._suspect(register)
+        values = self._registers[register]
+        return values if self.whole else values[self.rows]
+
+    def write(self, register: int, value: U32, mask: Mask | None = None) -> None:
+        """Store where EXEC (or the given narrower mask) is set. `value` broadcasts to [waves, lanes]."""
+        target = self._registers[register]
+        where = self.mask if mask is None else mask
+        complete = self.full if mask is None else bool(mask.all())
+        if self.whole:
+            if complete:
+                target[...] = value
+            else:
+                np.copyto(target, value, where=where)
+        elif complete:
+            target[self.rows] = value
+        else:
+            target[self.rows] = np.where(where, value, target[self.rows])
+        if self._flags[register] or self.taint is not None:
+            self._track(register, where, complete)
+
+    def _suspect(self, register: int) -> None:
+        state, flags = self.state, self._flags[register]
+        if flags & IN_FLIGHT:
+            hit = state.in_flight[register][self.rows] & self.mask
+            if hit.any():
+                self.find("missing wait", f"{self._name(register)} is read before its load was waited for", hit)
+        if flags & UNWRITTEN:
+            stale = state.whole(register)[self.rows] & self.mask
+            if stale.any():
+                self.taint = stale if self.taint is None else self.taint | stale
+
+    def _track(self, register: int, where: Mask, complete: bool) -> None:
+        state = self.state
+        if self._flags[register] & IN_FLIGHT:
+            hit = state.in_flight[register][self.rows] & where
+            if hit.any():
+                message = f"{self._name(register)} is written while a load into it is outstanding"
+                self.find("missing wait", message, hit)
+        if self.whole and complete and self.taint is None:
+            self._flags[register] &= ~UNWRITTEN
+            state.unwritten.pop(register, None)
+            return
+        unwritten = state.whole(register)
+        fresh = np.zeros_like(where) if self.taint is None else self.taint
+        unwritten[self.rows] = np.where(where, fresh, unwritten[self.rows])
+        state.settle(register, unwritten)
+
+    def _name(self, register: int) -> str:
+        accumulators = register - self.state.shape.vgprs
+        return f"v{register}" if accumulators < 0 else f"a{accumulators}"
+
+    # scalar registers
+
+    def scalar(self, register: int) -> U32:
+        """[waves]. EXEC is not kept among the scalar registers: see `exec`."""
+        if register >= EXEC:
+            return (self.exec >> np.uint64(32 * (register - EXEC))).astype(np.uint32)
+        if self._scalar_flags[register]:
+            self._suspect_scalar(register)
+        values = self.state.scalar[register]
+        return values if self.whole else values[self.rows]
+
+    def scalar64(self, register: int) -> U64:
+        """[waves], from a register pair."""
+        if register == EXEC:
+            return self.exec
+        low, high = self.scalar(register), self.scalar(register + 1)
+        return low.astype(np.uint64) | high.astype(np.uint64) << np.uint64(32)
+
+    def set_scalar(self, register: int, value: U32) -> None:
+        if register >= EXEC:
+            shift = np.uint64(32 * (register - EXEC))
+            keep = self.exec & ~(np.uint64(0xFFFFFFFF) << shift)
+            self.exec = keep | np.asarray(value, np.uint64) << shift
+            return
+        if self._scalar_flags[register]:
+            self._suspect_scalar(register)
+        if self.whole:
+            self.state.scalar[register] = value
+        else:
+            self.state.scalar[register, self.rows] = value
+
+    def set_scalar64(self, register: int, value: U64) -> None:
+        if register == EXEC:
+            self.exec = value
+            return
+        wide = np.asarray(value, np.uint64)
+        self.set_scalar(register, (wide & np.uint64(0xFFFFFFFF)).astype(np.uint32))
+        self.set_scalar(register + 1, (wide >> np.uint64(32)).astype(np.uint32))
+
+    def _suspect_scalar(self, register: int) -> None:
+        hit = self.state.scalar_in_flight[register, self.rows]
+        if hit.any():
+            wide = np.broadcast_to(hit[:, None], (self.count, LANES))
+            self.find("missing wait", f"s{register} is used before its load was waited for", wide)
+
+    def lanes_of(self, register: int) -> Mask:
+        """A scalar register pair as a lane mask [waves, lanes]."""
+        return self.mask if register == EXEC else lane_mask(self.scalar64(register))
+
+    def set_lanes(self, register: int, value: Mask) -> None:
+        """Write a comparison's outcome: inactive lanes give 0."""
+        if self.taint is not None:
+            self.consume("a comparison")
+        if value.shape != self.mask.shape:
+            value = np.broadcast_to(value, self.mask.shape)
+        self.set_scalar64(register, lane_bits(value if self.full else value & self.mask))
+
+    @property
+    def vcc(self) -> Mask:
+        return self.lanes_of(VCC)
+
+    # findings
+
+    def find(self, kind: str, message: str, lanes: Mask) -> None:
+        """Record a finding about the first of `lanes`."""
+        wave, lane = (int(i[0]) for i in np.nonzero(lanes))
+        self.state.findings.add(kind, self.by, message, self.state.first_wave + int(self.rows[wave]), lane)
+
+    def consume(self, what: str) -> None:
+        """A value with visible effect was used: report it if it comes from something never written."""
+        if self.taint is not None:
+            self.find("uninitialised", f"{what} depends on a register that was never written", self.taint)
+            self.taint = None
