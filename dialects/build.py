@@ -68,7 +68,9 @@ def zero(kind: Any) -> Any:
 
 
 def _zero_attr(kind: Any) -> Any:
-    return ir.IntegerAttr.get(kind, 0) if isinstance(kind, (ir.IntegerType, ir.IndexType)) else ir.FloatAttr.get(kind, 0.0)
+    return (
+        ir.IntegerAttr.get(kind, 0) if isinstance(kind, (ir.IntegerType, ir.IndexType)) else ir.FloatAttr.get(kind, 0.0)
+    )
 
 
 def binary(name: str, a: Any, b: Any) -> Any:

@@ -105,6 +105,7 @@ class OpRecord:
 
     @property
     def full_name(self) -> str:
+        """The op's name in MLIR: `hkc_tile.load`."""
         return f"{self.dialect}.{self.name}"
 
     def of(self, role: str) -> tuple[Field, ...]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import hkc.dialects.tile
 import hkc.dialects.wave  # noqa: F401  (importing the packages fills the registries)
 from hkc.dialects.define import TILE_DIALECT, WAVE_DIALECT, Field, Mismatch, OpRecord, Registry
-from hkc.dialects.translate import plain_attributes, record_type, to_attribute
+from hkc.dialects.translate import mlir_type, plain_attributes, record_type, to_attribute
 from hkc.support.mlir import ext, ir
 
 VERSION = 1
@@ -35,7 +36,7 @@ def _hint(field: Field, variables: dict[str, TypeVar]) -> Any:
     constraint: Any = base
     if key in variables:
         constraint = variables[key]
-    kind = ext.Operand if field.role == "operand" else ext.Result
+    kind: Any = ext.Operand if field.role == "operand" else ext.Result
     return Sequence[kind[constraint]] if field.variadic else kind[constraint]
 
 
@@ -67,27 +68,31 @@ def verify(record: OpRecord, op: Any) -> None:
 def _same(expected: Any, found: Any) -> bool:
     """Equal but for the layout, which an inference rule doesn't know."""
     layout = getattr(found, "layout", None)
-    return bool(expected == found or (layout is not None and type(expected)(expected.shape, expected.dtype, layout) == found))
+    return bool(expected == found or (layout is not None and replace(expected, layout=layout) == found))
 
 
 def _operation(dialect: Any, record: OpRecord) -> None:
     shared = {f.same for f in record.fields if f.same}
     bounds = {f.name: _BASES.get(f.constraint.base or "", Any) for f in record.fields if f.name in shared}
-    variables = {n: TypeVar(n, bound=b) if b is not Any else TypeVar(n) for n, b in bounds.items()}  # type: ignore[misc]
-    body: dict[str, Any] = {"__annotations__": {f.name: _hint(f, variables) for f in record.fields}}
-    body["verify_invariants"] = _verifier(record)
+    variables = {n: TypeVar(n, bound=b) if b is not Any else TypeVar(n) for n, b in bounds.items()}
+    body = _body(
+        __annotations__={f.name: _hint(f, variables) for f in record.fields}, verify_invariants=_verifier(record)
+    )
     keywords = {"name": record.name, "traits": [ext.Pure] if record.pure else []}
-    types.new_class(record.cls.__name__, (dialect.Operation,), keywords, lambda ns: ns.update(body))
+    types.new_class(record.cls.__name__, (dialect.Operation,), keywords, body)
+
+
+def _body(**members: Any) -> Callable[[dict[str, Any]], None]:
+    """The body of a class that is made at run time."""
+    return lambda namespace: namespace.update(members)
 
 
 def _dialect(registry: Registry, attributes: Mapping[str, Any], opaque: Mapping[str, Any]) -> Any:
     dialect: Any = types.new_class(registry.dialect, (ext.Dialect,), {"name": registry.dialect})
     for name, params in attributes.items():
-        body = {"__annotations__": params}
-        types.new_class(name, (dialect.Attribute,), {"name": name}, lambda ns, b=body: ns.update(b))
+        types.new_class(name, (dialect.Attribute,), {"name": name}, _body(__annotations__=params))
     for name, params in opaque.items():
-        body = {"__annotations__": params}
-        types.new_class(name, (dialect.Type,), {"name": name}, lambda ns, b=body: ns.update(b))
+        types.new_class(name, (dialect.Type,), {"name": name}, _body(__annotations__=params))
     for record in registry.ops.values():
         _operation(dialect, record)
     return dialect
@@ -132,8 +137,6 @@ def create(
         inferred = record.infer([record_type(v.type) for v in flat], full)
         if inferred is None:
             raise TypeError(f"{record.full_name} needs its result types")
-        from hkc.dialects.translate import mlir_type
-
         results = [mlir_type(t) for t in inferred]
     attrs = {f.name: to_attribute(f, full[f.name]) for f in record.of("attribute")}
     return ir.Operation.create(record.full_name, results=list(results), operands=flat, attributes=attrs, loc=loc, ip=ip)

@@ -64,9 +64,9 @@ def mlir_type(t: Type) -> Any:
         case OpaqueType(text):
             return ir.Type.parse(text)
         case GlobalType(dims, dtype):
-            shape = "x".join("?" if not isinstance(d, int) else str(d) for d in dims)
+            sizes = "x".join("?" if not isinstance(d, int) else str(d) for d in dims)
             strides = ", ".join("?" for _ in dims)
-            return ir.Type.parse(f"memref<{shape}x{DTYPES[dtype].mlir}, strided<[{strides}]>>")
+            return ir.Type.parse(f"memref<{sizes}x{DTYPES[dtype].mlir}, strided<[{strides}]>>")
 
 
 def to_attribute(field: Field, value: Any) -> Any:

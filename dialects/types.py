@@ -1,4 +1,4 @@
-"""The types that ops compute with, as plain records: known to the front end, which never loads MLIR, and to verifiers."""
+"""The types that ops compute with, as plain records, for verifiers and for the front end, which never loads MLIR."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class VectorType:
 
 @dataclass(frozen=True)
 class OpaqueType:
-    """A type that only its own dialect understands (an LDS buffer, a buffer descriptor, a pointer), by its MLIR text."""
+    """A type that only its own dialect understands (an LDS buffer, a descriptor, a pointer), by its MLIR text."""
 
     text: str
 

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hkc.frontend import check as checking
 from hkc.frontend import parse as parsing
 from hkc.frontend.program import Checked, Kernel
 from hkc.handover import Assembly, Binary, Module, Resources
 from hkc.machine.abi import KernelInfo, LaunchPlan
-from hkc.support.errors import Diagnostic, HkcBug, HkcError, Note, Source, Span
+from hkc.support.errors import HkcBug, Source
 from hkc.targets.chip import Chip, load
 
 if TYPE_CHECKING:
@@ -28,9 +27,10 @@ def compile_kernel(checked: Checked, arch: str, keep: Sequence[str] = ()) -> Bin
 
     Raises `HkcError` for what the kernel author can mend and `HkcBug` for what only we can. Worker process only.
     """
+    from hkc.passes.locate import quote
     from hkc.support.mlir import context, ir
 
-    with context(), ir.Location.unknown(), _sources(checked.source):
+    with context(), ir.Location.unknown(), quote(checked.source):
         module = emit(checked, load(arch))
         kernel, texts = checked.kernels[0], {}
         for stage, passes in stages().items():
@@ -95,7 +95,7 @@ def stages() -> dict[str, tuple[Pass, ...]]:
 
 def run(module: Module, passes: Sequence[Pass]) -> Module:
     """Run passes one after another, and check at the end that the forms they promise hold."""
-    from hkc.passes.define import check_forms, forms_after
+    from hkc.passes.define import check_forms, dump, forms_after
     from hkc.support.mlir import ir
 
     held = module.forms
@@ -106,7 +106,7 @@ def run(module: Module, passes: Sequence[Pass]) -> Module:
             step.run(module.ir, module.chip)
         except ir.MLIRError as failure:
             raise HkcBug(f"pass `{step.name}` failed: {failure}", details=str(module.ir)) from failure
-        _dump(module, step.name)
+        dump(module.ir, f"{module.chip.name}-{step.name}")
         if os.environ.get("HKC_DEBUG") == "1":
             check_forms(module.ir, held - before, step.name)
     check_forms(module.ir, held, passes[-1].name)
@@ -140,9 +140,7 @@ def generate(
         texts["asm"] = made.assembly
     info = interface(checked, kernel, assembly.chip.name, waves)
     taken = {
-        k.name: Resources(
-            m.vgprs, m.agprs, m.sgprs, m.vgpr_spills, m.sgpr_spills, m.scratch, m.lds
-        )
+        k.name: Resources(m.vgprs, m.agprs, m.sgprs, m.vgpr_spills, m.sgpr_spills, m.scratch, m.lds)
         for k in made.kernels
         if (m := k.metadata) is not None
     }
@@ -171,39 +169,3 @@ def _waves(module: Module) -> int:
     from hkc.passes.select_layouts import WAVES
 
     return int(kernels(module.ir)[0].attributes[WAVES].value)
-
-
-class _sources:  # noqa: N801 (a context manager, used like a function)
-    """Errors of passes know file, line and column; this adds the source text they point into."""
-
-    def __init__(self, source: Source) -> None:
-        self.source = source
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, failure: Any, traceback: Any) -> None:
-        if isinstance(failure, HkcError):
-            raise type(failure)(*(self._diagnostic(d) for d in failure.diagnostics)) from None
-
-    def _diagnostic(self, d: Diagnostic) -> Diagnostic:
-        notes = tuple(Note(n.message, n.span and self._span(n.span)) for n in d.notes)
-        return Diagnostic(d.code, d.message, tuple(self._span(s) for s in d.spans), notes, d.hint)
-
-    def _span(self, span: Span) -> Span:
-        known = span.source.name == self.source.name
-        return Span(self.source if known else span.source, span.line, span.column, span.end_line, span.end_column)
-
-
-_dumped = 0
-
-
-def _dump(module: Module, name: str) -> None:
-    """With `HKC_DUMP=1`, leave the module in `hkc-dump/NN-<chip>-<pass>.mlir` of the current folder."""
-    global _dumped
-    if os.environ.get("HKC_DUMP") != "1":
-        return
-    folder = Path("hkc-dump")
-    folder.mkdir(exist_ok=True)
-    _dumped += 1
-    (folder / f"{_dumped:02}-{module.chip.name}-{name}.mlir").write_text(str(module.ir))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 from hkc.dialects.forms import FORMS
@@ -41,3 +43,13 @@ def check_forms(module: Any, names: frozenset[str], after: str) -> None:
         why = FORMS[name].check(module)
         if why:
             raise HkcBug(f"after `{after}`: {why}")
+
+
+def dump(module: Any, name: str) -> None:
+    """With `HKC_DUMP=1`, leave the module as the next numbered file in the folder `hkc-dump`."""
+    if os.environ.get("HKC_DUMP") != "1":
+        return
+    folder = Path("hkc-dump")
+    folder.mkdir(exist_ok=True)
+    number = 1 + len(list(folder.iterdir()))
+    (folder / f"{number:02}-{name}.mlir").write_text(str(module), encoding="utf-8")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from hkc.support.errors import Diagnostic, HkcError, Note, Source, Span
@@ -21,3 +24,25 @@ def refuse(op: Any, code: str, message: str, hint: str | None = None, notes: tup
     """An error about what the kernel author wrote at `op`."""
     at = span(op)
     return HkcError(Diagnostic(code, message, (at,) if at else (), notes, hint))
+
+
+@contextmanager
+def quote(source: Source) -> Iterator[None]:
+    """Give the errors raised inside the text of the source that they point into."""
+
+    def known(span: Span) -> Span:
+        return replace(span, source=source) if span.source.name == source.name else span
+
+    try:
+        yield
+    except HkcError as failure:
+        raise type(failure)(
+            *(
+                replace(
+                    d,
+                    spans=tuple(map(known, d.spans)),
+                    notes=tuple(replace(n, span=n.span and known(n.span)) for n in d.notes),
+                )
+                for d in failure.diagnostics
+            )
+        ) from None

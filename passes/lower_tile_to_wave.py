@@ -119,9 +119,7 @@ def _lower_elementwise(low: TileLowering, op: Any) -> None:
     """The same op on each fragment; tiles have one layout, so fragments match."""
     result = op.results[0]
     kind, attributes = low.fragment_type(result), _attributes(op)
-    columns = [
-        low.fragments(o) if isinstance(o.type, ir.RankedTensorType) else None for o in op.operands
-    ]
+    columns = [low.fragments(o) if isinstance(o.type, ir.RankedTensorType) else None for o in op.operands]
     count = low.layout(result).fragments(low.shape(result))
     low.values[result] = [
         ir.Operation.create(
@@ -172,7 +170,9 @@ def _lower_for(low: TileLowering, op: Any) -> None:
     bounds = [low.scalar(o) for o in list(op.operands)[:3]]
     starts = _flat(low, list(op.operands)[3:])
     kinds = [s.type for s in starts]
-    loop = ir.Operation.create("scf.for", results=kinds, operands=[*bounds, *starts], attributes=_attributes(op), regions=1)
+    loop = ir.Operation.create(
+        "scf.for", results=kinds, operands=[*bounds, *starts], attributes=_attributes(op), regions=1
+    )
     old = op.regions[0].blocks[0]
     body = loop.regions[0].blocks.append(ir.IndexType.get(), *kinds)
     low.values[old.arguments[0]] = body.arguments[0]

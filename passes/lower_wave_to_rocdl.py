@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 from hkc.dialects.define import WAVE_DIALECT
 from hkc.dialects.forms import kernels, walk
+from hkc.dialects.types import OpaqueType
 from hkc.dialects.wave.lds import buffer_map
 from hkc.dialects.wave.rocdl import LDS_SYMBOL, Rocdl
-from hkc.dialects.types import OpaqueType
 from hkc.passes.define import Pass
 from hkc.passes.select_layouts import WAVES
 from hkc.support.mlir import ir, passmanager
@@ -104,7 +104,7 @@ def _mark_kernel(function: Any, threads: int) -> None:
 
 
 def _declare_lds(module: Any, size: int) -> None:
-    text = f"llvm.mlir.global internal @{LDS_SYMBOL}() {{addr_space = 3 : i32, alignment = 16 : i64}} : !llvm.array<{size} x i8>"
-    parsed = ir.Module.parse(text)
+    attributes = "{addr_space = 3 : i32, alignment = 16 : i64}"
+    parsed = ir.Module.parse(f"llvm.mlir.global internal @{LDS_SYMBOL}() {attributes} : !llvm.array<{size} x i8>")
     with ir.InsertionPoint.at_block_begin(module.body):
         parsed.body.operations[0].operation.clone()

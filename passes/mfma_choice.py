@@ -18,9 +18,7 @@ def candidates(chip: Chip, a: str, b: str, acc: str, extents: Extents) -> tuple[
     """
     m, n, k = extents
     rows = (
-        r
-        for r in chip.mfma_for(b, a, acc)
-        if r.has_layouts and r.blocks == 1 and not (m % r.n or n % r.m or k % r.k)
+        r for r in chip.mfma_for(b, a, acc) if r.has_layouts and r.blocks == 1 and not (m % r.n or n % r.m or k % r.k)
     )
     return tuple(sorted(rows, key=lambda r: (-r.rate, r.m * r.n, r.mnemonic)))
 

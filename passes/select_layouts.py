@@ -12,10 +12,10 @@ from hkc.dialects.forms import kernels, walk
 from hkc.dialects.load import create
 from hkc.dialects.tile.lowering import MFMA
 from hkc.dialects.tile.shape import ConvertLayout
-from hkc.dialects.translate import element_name, layout_text, plain_attributes, record_type, with_layout
+from hkc.dialects.translate import element_name, plain_attributes, record_type, with_layout
 from hkc.layout import DistributedLayout, blocked
 from hkc.passes.define import Pass
-from hkc.passes.mfma_choice import DotLayouts, choose, wave_grid, candidates
+from hkc.passes.mfma_choice import DotLayouts, candidates, choose, wave_grid
 from hkc.support.dtypes import dtype
 from hkc.support.mlir import ir, passmanager
 from hkc.targets.chip import Chip
@@ -75,7 +75,7 @@ def _dot_dtypes(op: Any) -> tuple[str, str, str]:
 
 def _waves(function: Any, chip: Chip) -> int:
     """Waves per workgroup: the hint, else as many of four as every dot can share without copies, or tiles can fill."""
-    hints = function.attributes["hkc.hints"] if "hkc.hints" in function.attributes else {}
+    hints = function.attributes.get("hkc.hints", {})
     if "waves" in hints:
         return int(ir.IntegerAttr(hints["waves"]).value)
     counts = [4]
@@ -147,7 +147,9 @@ class _Choice:
         else:
             yield from self._from_result(owner, layout)
 
-    def _through(self, op: Any, value: Any, number: int, layout: DistributedLayout) -> Iterator[tuple[Any, DistributedLayout]]:
+    def _through(
+        self, op: Any, value: Any, number: int, layout: DistributedLayout
+    ) -> Iterator[tuple[Any, DistributedLayout]]:
         record = _record(op)
         if op.name == "scf.for":
             yield from ((v, layout) for v in _carried(op, number - 3))
@@ -184,7 +186,12 @@ def _carried(loop: Any, position: int) -> Iterator[Any]:
         return
     block = loop.regions[0].blocks[0]
     terminator = list(block.operations)[-1]
-    found = (loop.operands[3 + position], block.arguments[1 + position], terminator.operands[position], loop.results[position])
+    found = (
+        loop.operands[3 + position],
+        block.arguments[1 + position],
+        terminator.operands[position],
+        loop.results[position],
+    )
     yield from filter(_is_tile, found)
 
 
@@ -205,26 +212,34 @@ class _Converter:
                 op.attributes["value"] = ir.DenseElementsAttr.get_splat(value.type, _splat_value(op))
 
     def _settle(self, op: Any) -> None:
+        """Make an op's operands agree with its result, whose layout stays as chosen."""
         layouts, record = self.choice.layouts, _record(op)
         if op.name == "scf.for":
-            for i, argument in enumerate(list(op.regions[0].blocks[0].arguments)[1:]):
-                self._want(op, 3 + i, layouts.get(argument))
+            self._settle_carried(op, op, 3)
         elif op.name == "scf.yield" and op.parent.name == "scf.for":
-            for i, argument in enumerate(list(op.parent.regions[0].blocks[0].arguments)[1:]):
-                self._want(op, i, layouts.get(argument))
+            self._settle_carried(op, op.parent, 0)
         elif op.name == "hkc_tile.dot":
             chosen = self.choice.dots[op.results[0]]
             for i, layout in enumerate((chosen.a, chosen.b, layouts[op.results[0]])):
                 self._want(op, i, layout)
         elif record is None:
-            tiles = [v for v in op.results if _is_tile(v)]
-            for i, operand in enumerate(op.operands):
-                if _is_tile(operand):
-                    self._want(op, i, layouts[tiles[0]] if tiles else layouts[operand])
+            self._settle_elementwise(op)
         elif hasattr(record.cls, "backward"):
             self._want(op, 0, _related(record, "backward", op, layouts[op.results[0]]))
         elif hasattr(record.cls, "forward"):
             self._settle_reduction(op, record)
+
+    def _settle_carried(self, op: Any, loop: Any, first: int) -> None:
+        """Operands of `op` from `first` on become the variables that `loop` carries."""
+        for i, argument in enumerate(list(loop.regions[0].blocks[0].arguments)[1:]):
+            self._want(op, first + i, self.choice.layouts.get(argument))
+
+    def _settle_elementwise(self, op: Any) -> None:
+        layouts = self.choice.layouts
+        tiles = [v for v in (*op.results, *op.operands) if _is_tile(v)]
+        for i, operand in enumerate(op.operands):
+            if _is_tile(operand):
+                self._want(op, i, layouts[tiles[0]])
 
     def _settle_reduction(self, op: Any, record: OpRecord) -> None:
         """A fold happens where the operand is, in lanes of one wave; its result is then moved where it is wanted."""

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from hkc.dialects.forms import STAGED, kernels, walk
 from hkc.dialects.tile.lowering import parse_layout
 from hkc.dialects.tile.shape import LDS_MAP, LDS_OFFSET
-from hkc.dialects.translate import element_name, layout_text
+from hkc.dialects.translate import element_name, layout_text, record_type
 from hkc.layout import LdsMap
 from hkc.passes.define import Pass
 from hkc.passes.locate import refuse, span
@@ -64,10 +64,7 @@ def _row_map(op: Any) -> LdsMap:
 
 
 def _too_large(function: Any, sizes: list[tuple[Any, int]], total: int, chip: Chip) -> Exception:
-    notes = tuple(
-        Note(f"{size} bytes for {'x'.join(map(str, op.results[0].type.shape))} {op.results[0].type.element_type}", span(op))
-        for op, size in sizes
-    )
+    notes = tuple(Note(f"{size} bytes for {record_type(op.results[0].type)}", span(op)) for op, size in sizes)
     return refuse(
         sizes[-1][0],
         "HK401",

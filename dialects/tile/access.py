@@ -1,4 +1,4 @@
-"""How `load` and `store` become per-lane accesses: wide buffer accesses in the aligned entry, single elements elsewhere.
+"""How `load` and `store` become per-lane accesses: wide buffer accesses in the aligned entry, else single elements.
 
 Worker process only. Offsets of the aligned entry are 32 bits (its predicate bounds every tensor below 2 GiB), those of
 the general entry 64 bits.
@@ -85,7 +85,6 @@ class Window:
             at = build.add(lane, self.origins[run.fragment][dim] + inside)
             checks.append(build.cmp("ult", build.sub(at, self.firsts[dim]), self.counts[dim]))
         return build.both(*checks)
-
 
     def width(self) -> int:
         """Elements per access: neighbours along the last dim, at most 16 bytes, and aligned to their size."""

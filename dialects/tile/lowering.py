@@ -211,9 +211,7 @@ class TileLowering:
         `project` takes target coordinates [..., dim] to source coordinates. Raises HkcBug where an element would have
         to cross lanes.
         """
-        table = _routes(
-            self.layout(source), self.shape(source), self.layout(target), self.shape(target), project
-        )
+        table = _routes(self.layout(source), self.shape(source), self.layout(target), self.shape(target), project)
         vectors = self.fragments(source)
         result = []
         for fragment in table:

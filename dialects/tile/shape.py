@@ -173,6 +173,4 @@ class ConvertLayout:
         for i, vector in enumerate(low.fragments(source)):
             low.lds_write(vector, buffer, low.layout(source), i)
         kind, layout = low.fragment_type(target), low.layout(target)
-        low.values[target] = [
-            low.lds_read(buffer, layout, i, kind) for i in range(layout.fragments(low.shape(target)))
-        ]
+        low.values[target] = [low.lds_read(buffer, layout, i, kind) for i in range(layout.fragments(low.shape(target)))]

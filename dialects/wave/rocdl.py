@@ -80,7 +80,9 @@ class Rocdl:
 
     def lds_pointer(self, offset: int) -> Any:
         """The address of a byte of the workgroup's LDS."""
-        base = build.op("llvm.mlir.addressof", results=[self.pointer(3)], global_name=ir.FlatSymbolRefAttr.get(LDS_SYMBOL))
+        base = build.op(
+            "llvm.mlir.addressof", results=[self.pointer(3)], global_name=ir.FlatSymbolRefAttr.get(LDS_SYMBOL)
+        )
         return self.gep(base, offset) if offset else base
 
     def lds_fence(self, ordering: str) -> None:

@@ -10,7 +10,19 @@ from hkc.dialects.wave.machine import Workgroup
 NO_LIMIT = -1
 """A counter that a `wait` leaves alone."""
 
-GROUPS = ("alu", "valu", "salu", "mfma_wmma", "all_vmem", "vmem_read", "vmem_write", "all_ds", "ds_read", "ds_write", "transcendental")
+GROUPS = (
+    "alu",
+    "valu",
+    "salu",
+    "mfma_wmma",
+    "all_vmem",
+    "vmem_read",
+    "vmem_write",
+    "all_ds",
+    "ds_read",
+    "ds_write",
+    "transcendental",
+)
 """Instruction classes of `schedule_group`, as ROCDL spells them."""
 
 
@@ -24,7 +36,7 @@ class _Order:
 
 @wave_op("wait", pure=False)
 class Wait(_Order):
-    """Wait until at most `vm` vector-memory and at most `lgkm` LDS operations of this wave are outstanding (-1: any)."""
+    """Wait until at most `vm` vector-memory and `lgkm` LDS operations of this wave are outstanding (-1: any number)."""
 
     vm = attribute(INT, default=NO_LIMIT)
     lgkm = attribute(INT, default=NO_LIMIT)
@@ -40,7 +52,7 @@ class Wait(_Order):
     def lower(b: Any, op: Any, *operands: Any) -> list[Any]:
         vm, lgkm = (op.attributes[n].value for n in ("vm", "lgkm"))
         vm, lgkm = (63 if vm < 0 else vm), (15 if lgkm < 0 else lgkm)
-        # s_waitcnt: vmcnt in bits 3:0 and 15:14, expcnt in 6:4 (7: don't wait), lgkmcnt in 11:8 (CDNA3 ISA, section 4.4).
+        # vmcnt in bits 3:0 and 15:14, expcnt in 6:4 (7: don't wait), lgkmcnt in 11:8 (CDNA3 ISA manual, section 4.4).
         b.op("rocdl.s.waitcnt", bitfield=b.int_attr(vm & 15 | (vm >> 4) << 14 | 7 << 4 | lgkm << 8, 32))
         return []
 
@@ -66,7 +78,7 @@ class Barrier(_Order):
 
 @wave_op("barrier_if", pure=False)
 class BarrierIf(_Order):
-    """A barrier for the waves whose uniform `condition` holds: offsets one group of waves against another by a phase."""
+    """A barrier for the waves whose uniform `condition` holds: it sets one group of waves a phase behind another."""
 
     condition = operand(INTEGER)
     examples = ('"hkc_wave.barrier_if"(%c) : (i1) -> ()',)
