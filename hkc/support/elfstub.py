@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import platform
 import struct
 import tempfile
 from collections.abc import Sequence
@@ -25,11 +24,9 @@ SYSDEPS = {
     ),
 }  # fmt: skip
 
-_CODE = {  # return -2
-    "x86_64": (62, b"\x48\xc7\xc0\xfe\xff\xff\xff\xc3"),  # mov $-2, %rax; ret
-    "aarch64": (183, struct.pack("<II", 0x92800020, 0xD65F03C0)),  # mov x0, #-2; ret
-}
-_PAGE = 0x10000
+_EM_X86_64 = 62
+_CODE = b"\x48\xc7\xc0\xfe\xff\xff\xff\xc3"  # mov $-2, %rax; ret
+_PAGE = 0x1000
 _HEADERS = 64 + 4 * 56
 _PT_LOAD, _PT_DYNAMIC, _PT_GNU_STACK = 1, 2, 0x6474E551
 _DT_HASH, _DT_STRTAB, _DT_SYMTAB, _DT_STRSZ, _DT_SYMENT, _DT_SONAME = 4, 5, 6, 10, 11, 14
@@ -48,9 +45,8 @@ def load() -> None:
             _load_bytes(name, shared_object(name, functions))
 
 
-def shared_object(soname: str, functions: Sequence[str], machine: str | None = None) -> bytes:
-    """A shared object called `soname` for this (or the given) machine; each of `functions` returns -2."""
-    elf_machine, code = _CODE[machine or platform.machine()]
+def shared_object(soname: str, functions: Sequence[str]) -> bytes:
+    """An x86-64 shared object (as the wheel is) called `soname`; each of `functions` returns -2."""
     strings = _Strings()
     name, version = strings.add(soname), strings.add(VERSION)
     symbols = [strings.add(f) for f in functions]
@@ -61,8 +57,8 @@ def shared_object(soname: str, functions: Sequence[str], machine: str | None = N
         at[part] = _HEADERS + len(body)
         body.extend(content + bytes(-len(content) % 16))
 
-    place("text", code)
-    place("symbols", bytes(24) + b"".join(_function(s, at["text"], len(code)) for s in symbols))
+    place("text", _CODE)
+    place("symbols", bytes(24) + b"".join(_function(s, at["text"]) for s in symbols))
     place("hash", _one_bucket(len(symbols)))
     place("versym", struct.pack(f"<{len(symbols) + 1}H", 0, *[2] * len(symbols)))
     place("verdef", _verdef(1, 1, soname, name, last=False) + _verdef(0, 2, VERSION, version, last=True))
@@ -78,7 +74,7 @@ def shared_object(soname: str, functions: Sequence[str], machine: str | None = N
         )
     )  # fmt: skip
     ident = b"\x7fELF\2\1\1" + bytes(9)
-    header = ident + struct.pack("<HHIQQQIHHHHHH", 3, elf_machine, 1, 0, 64, 0, 0, 64, 56, 4, 64, 0, 0)
+    header = ident + struct.pack("<HHIQQQIHHHHHH", 3, _EM_X86_64, 1, 0, 64, 0, 0, 64, 56, 4, 64, 0, 0)
     segments = (
         _segment(_PT_LOAD, 5, 0, 0, end, _PAGE)
         + _segment(_PT_LOAD, 6, end, dynamic_address, len(dynamic), _PAGE)
@@ -100,9 +96,9 @@ class _Strings:
         return offset
 
 
-def _function(name: int, address: int, size: int) -> bytes:
+def _function(name: int, address: int) -> bytes:
     """A symbol table entry: a global function in section 1 (any but "undefined" will do)."""
-    return struct.pack("<IBBHQQ", name, 0x12, 0, 1, address, size)
+    return struct.pack("<IBBHQQ", name, 0x12, 0, 1, address, len(_CODE))
 
 
 def _one_bucket(count: int) -> bytes:

@@ -61,8 +61,14 @@ def call(target: str, *args: Any, timeout: float = 600.0, replay: Mapping[str, s
 
 
 def shutdown() -> None:
-    """End the worker if there is one; the next call starts another. Runs by itself when Python exits."""
+    """End the worker if there is one; the next call starts another."""
     with _worker.lock:
+        _worker.stop()
+
+
+def _at_exit() -> None:
+    """End an idle worker. One that still works for a daemon thread ends by itself when its pipe closes."""
+    if _worker.lock.acquire(blocking=False):
         _worker.stop()
 
 
@@ -115,6 +121,7 @@ class _Worker:
 
     def preload(self, module: str) -> None:
         """Let the worker import `module` while this process goes on."""
+        self.ensure_started()
         try:
             send(self._requests, pickle.dumps(("import", module)))
         except BrokenPipeError:  # it died at once; the next call reports why
@@ -206,4 +213,4 @@ def _after_fork() -> None:
 
 _worker = _Worker()
 os.register_at_fork(after_in_child=_after_fork)
-atexit.register(shutdown)
+atexit.register(_at_exit)

@@ -152,8 +152,10 @@ def run(script: str, *, check: bool = True) -> str:
 def wait_for_end(pid: int) -> None:
     for _ in range(100):
         try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except (FileNotFoundError, ProcessLookupError):
+            return
+        if state == "Z":  # ended; its new parent hasn't looked yet
             return
         time.sleep(0.05)
     raise AssertionError(f"process {pid} still runs")
