@@ -21,9 +21,14 @@ from typing import Any
 from hkc.support.channel import receive, send
 from hkc.support.errors import HkcBug, HkcError, HkcUsageError
 
+serving = False
+"""Is this process a worker?"""
+
 
 def serve(requests: int, answers: int) -> None:
     """Answer the calls that arrive on descriptor `requests` until the parent closes it. Never returns."""
+    global serving
+    serving = True
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides what it means
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     inbox: queue.SimpleQueue[bytes] = queue.SimpleQueue()
@@ -42,7 +47,13 @@ def replay(folder: Path) -> Any:
     from hkc.support.reproducer import load
 
     target, args = load(folder)
-    return _resolve(target)(*args)
+    return resolve(target)(*args)
+
+
+def resolve(target: str) -> Any:
+    """The function that "module:function" names."""
+    module, _, name = target.partition(":")
+    return getattr(importlib.import_module(module), name)
 
 
 def _listen(requests: int, inbox: queue.SimpleQueue[bytes]) -> None:
@@ -63,7 +74,7 @@ def _preload(module: str) -> None:
 
 def _outcome(target: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
     try:
-        return ("result", _resolve(target)(*args))
+        return ("result", resolve(target)(*args))
     except HkcError as failure:
         return ("error", failure)
     except HkcBug as bug:
@@ -77,11 +88,6 @@ def _dump(outcome: tuple[Any, ...]) -> bytes:
         return pickle.dumps(outcome, pickle.HIGHEST_PROTOCOL)
     except Exception as failure:  # noqa: BLE001 (reduce functions raise what they like)
         return pickle.dumps(("bug", f"the answer can't be sent: {failure}", traceback.format_exc()))
-
-
-def _resolve(target: str) -> Any:
-    module, _, name = target.partition(":")
-    return getattr(importlib.import_module(module), name)
 
 
 def main(arguments: list[str]) -> int:

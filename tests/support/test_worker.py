@@ -133,6 +133,11 @@ def test_start_imports_ahead_and_survives_a_module_that_can_not_be_imported():
     assert worker.call("operator:add", 1, 2) == 3
 
 
+def test_a_call_inside_the_worker_stays_there():
+    nested = "__import__('hkc.support.worker', fromlist=['call']).call('os:getpid')"
+    assert worker.call("builtins:eval", nested) == worker.call("os:getpid")
+
+
 def test_shutdown_ends_the_process():
     pid = worker.call("os:getpid")
     worker.shutdown()
