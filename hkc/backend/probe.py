@@ -6,6 +6,7 @@ has is asked of its record, so that the same table serves every chip.
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -19,8 +20,8 @@ from hkc.targets.mfma import Mfma
 
 @dataclass(frozen=True)
 class Probe:
-    """An operation (with what it needs before it, line by line), its result type ("" for none), the start of the
-    instruction that it becomes ("" where it leaves none of its own), and the feature that the chip must have.
+    """An operation (with what it needs before it, line by line), its result type ("" for none), a wildcard pattern for
+    the start of the instruction that it becomes ("" where it leaves none), and the feature that the chip must have.
 
     Operands: %memory (global pointer), %buffer, %lds, %lane and %zero (i32, unknown), %none (i32, 0), %real (f32);
     `%self` stands for a name of the probe's own.
@@ -134,7 +135,7 @@ def prove(arch: str) -> tuple[int, tuple[str, ...]]:
         made = generate(llvm.translate_module_to_llvmir(module.operation), arch)
     code = CodeObject.parse(made.hsaco)
     found = [words for _, _, words in disassemble(code.code(code.kernel()), arch)]
-    return len(wanted), tuple(p.expected for p in wanted if not any(words.startswith(p.expected) for words in found))
+    return len(wanted), tuple(p.expected for p in wanted if not fnmatch.filter(found, f"{p.expected}*"))
 
 
 def _lines(probe: Probe, number: int) -> Iterator[str]:
@@ -156,7 +157,7 @@ def _direct_to_lds(size: int) -> Probe:
         '"rocdl.raw.ptr.buffer.load.async.lds"(%buffer, %base, %self_size, %lane, %zero, %none) {aux = 0 : i32}'
         " : (!llvm.ptr<8>, !llvm.ptr<3>, i32, i32, i32, i32) -> ()"
     )
-    return Probe(operation, "", f"buffer_load_dword{_DWORDS[size]} ")
+    return Probe(operation, "", f"buffer_load_dword{_DWORDS[size]} * lds")
 
 
 def _mfma(row: Mfma) -> Probe:

@@ -37,7 +37,8 @@ def test_the_proof_holds_for_every_chip(arch):
 def test_the_proof_covers_what_only_one_chip_has():
     expected = {arch: {p.expected for p in probe.probes(load(arch))} for arch in ("gfx942", "gfx950")}
     assert "v_permlane32_swap_b32" in expected["gfx950"] - expected["gfx942"]
-    assert "buffer_load_dwordx4 " in expected["gfx950"] & expected["gfx942"]
+    assert "buffer_load_dwordx4 * lds" in expected["gfx950"] - expected["gfx942"]
+    assert "buffer_load_dword * lds" in expected["gfx950"] & expected["gfx942"]
     assert "v_mfma_f32_16x16x8_xf32 " in expected["gfx942"] - expected["gfx950"]
 
 
