@@ -27,6 +27,9 @@ _BATCH_WAVES = 256
 INSTRUCTION_LIMIT = 1 << 32
 """Steps of one batch after which a launch is taken for an endless loop."""
 
+KERNARG_GRANULE = 64
+"""Bytes to which runtimes align and round up the argument segment; compilers widen scalar loads up to its end."""
+
 _SUPPORTED_ROUNDING = 0
 
 
@@ -83,7 +86,8 @@ def launch(
     _check(kernel, workgroups, threads)
     _map_segments(program, memory)
     arguments = _complete(kernel, kernarg, workgroups, threads, dynamic_lds)
-    where = memory.allocate(len(arguments), "kernel arguments", 64)
+    arguments += bytes(-len(arguments) % KERNARG_GRANULE)
+    where = memory.allocate(len(arguments), "kernel arguments", KERNARG_GRANULE)
     memory.write(where, arguments)
     packet = memory.allocate(64, "dispatch packet", 64)
     memory.write(packet, _packet(kernel, workgroups, threads, where))

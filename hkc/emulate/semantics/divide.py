@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from hkc.emulate.decode import VCC, Decoded
-from hkc.emulate.floats import fma32, fma64, quiet
+from hkc.emulate.decode import Decoded
+from hkc.emulate.floats import fma64, quiet, round_to_odd, two_sum
 from hkc.emulate.operands import Array
 from hkc.emulate.registry import Context, Step, op
 from hkc.emulate.vector import step_of, valu
@@ -23,11 +23,10 @@ class _Range:
     step: int
     difference: int
     small: int
-    post: int
 
 
-_F32 = _Range(np.float32, 64, 96, 23, 32)
-_F64 = _Range(np.float64, 128, 768, 53, 64)
+_F32 = _Range(np.float32, 64, 96, 23)
+_F64 = _Range(np.float64, 128, 768, 53)
 
 
 def _exponent(a: Array, r: _Range) -> Array:
@@ -69,15 +68,25 @@ valu("f64 mask = f64 f64 f64", "v_div_scale_f64")(lambda a, b, c: _scale(_F64, a
 
 @op("v_div_fmas_f32", "v_div_fmas_f64")
 def _(instruction: Decoded, context: Context) -> Step:
-    """A fused multiply-add whose result is scaled back where v_div_scale set VCC."""
+    """A fused multiply-add that undoes the scaling where v_div_scale set VCC: up for large addends, down for others."""
     kind = instruction.base[-3:]
-    r, fma = (_F32, fma32) if kind == "f32" else (_F64, fma64)
-
-    def run(w: Waves, a: Array, b: Array, c: Array) -> Array:
-        result: Array = fma(a, b, c)  # type: ignore[operator]
-        return np.where(w.lanes_of(VCC), result * r.kind(2.0**r.post), result)
-
+    run = _fmas32 if kind == "f32" else _fmas64
     return step_of(instruction, context, run, f"{kind} = {kind} {kind} {kind}", waves=True)
+
+
+def _fmas32(w: Waves, a: Array, b: Array, c: Array) -> Array:
+    total, error = two_sum(a.astype(np.float64) * b, c.astype(np.float64) + np.zeros(w.mask.shape))
+    factor = np.where(_exponent(c, _F32) > 127, 2.0**64, 2.0**-64)
+    exact = round_to_odd(total, error)
+    # scaled before the one rounding, so that denormal quotients are right
+    return np.where(w.vcc, exact * factor, exact).astype(np.float32)
+
+
+def _fmas64(w: Waves, a: Array, b: Array, c: Array) -> Array:
+    """As above; a denormal quotient is rounded twice here."""
+    result = fma64(a, b, c)
+    factor = np.where(_exponent(c, _F64) > 1023, 2.0**128, 2.0**-128)
+    return np.where(w.vcc, result * factor, result)
 
 
 def _fixup(r: _Range, q: Array, d: Array, n: Array) -> Array:

@@ -1,0 +1,123 @@
+"""Machine code for emulator tests: LLVM IR compiled, or lines of assembly executed on chosen registers."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hkc.backend.codegen import Generated
+from hkc.emulate import Finding, Memory, Program, launch
+from hkc.emulate.decode import EXEC
+from hkc.emulate.isa import load as load_isa
+from hkc.emulate.program import Program as _Program
+from hkc.emulate.registry import Context
+from hkc.emulate.scheduler import Code, Scheduler
+from hkc.emulate.state import Findings, Shape, State
+from hkc.machine.codeobject import CodeObject
+from hkc.support import worker
+
+CHIPS = ("gfx942", "gfx950")
+VGPRS = 256
+NEVER = 0x7FC0DEAD
+
+
+@functools.cache
+def compile_ir(ir: str, arch: str) -> bytes:
+    generated: Generated = worker.call("hkc.backend.codegen:generate", ir, arch)
+    return generated.hsaco
+
+
+@functools.cache
+def assemble(lines: tuple[str, ...], arch: str) -> bytes:
+    """A kernel `k` that consists of these lines."""
+    text = "\\0A".join(line.replace('"', "\\22") for line in lines)
+    attributes = '"amdgpu-flat-work-group-size"="64,64"'
+    return compile_ir(
+        f'define amdgpu_kernel void @k() {attributes} {{ call void asm sideeffect "{text}", ""()\n ret void }}', arch
+    )
+
+
+class Wave:
+    """One wave (or several) with registers to set and to look at; memory at `memory`."""
+
+    def __init__(self, arch: str, *, waves: int = 1, lds: int = 0, scratch: int = 0, agprs: int = 256) -> None:
+        self.arch = arch
+        self.memory = Memory()
+        self.findings = Findings()
+        shape = Shape(waves, waves, VGPRS, agprs, lds, scratch)
+        self.state = State(shape, self.memory, self.findings, 0)
+        self.state.mode[:] = 0x3F0
+
+    def vector(self, register: int, values: Any) -> None:
+        """Set v[register], bits as they are."""
+        self.state.registers[register][:] = bits(values)
+        self.state.flags[register] = 0
+
+    def scalar(self, register: int, values: Any) -> None:
+        self.state.scalar[register] = bits(values)
+
+    def pair(self, register: int, value: int) -> None:
+        self.scalar(register, value & 0xFFFFFFFF)
+        self.scalar(register + 1, value >> 32)
+
+    def active(self, mask: int) -> None:
+        lanes = np.array([mask >> i & 1 for i in range(64)], np.bool_)
+        self.state.exec_mask = np.broadcast_to(lanes, self.state.exec_mask.shape).copy()
+
+    def run(self, *lines: str) -> Wave:
+        """Execute; everything outstanding happens at the end."""
+        hsaco = assemble(lines, self.arch)
+        program = Program.load(hsaco)
+        code = Code(program, Context(VGPRS, program.isa))
+        with np.errstate(all="ignore"):
+            Scheduler(code, self.state, program.entry(program.kernel("k")), 1 << 20, None).run(lambda fraction: None)
+        return self
+
+    def v(self, register: int, kind: Any = np.uint32) -> NDArray[Any]:
+        """v[register] of the first wave as `kind`."""
+        return self.state.registers[register][0].view(kind)
+
+    def s(self, register: int) -> int:
+        return int(self.state.scalar[register, 0])
+
+    @property
+    def found(self) -> tuple[Finding, ...]:
+        return self.findings.all()
+
+
+def bits(values: Any) -> NDArray[np.uint32]:
+    array = np.asarray(values)
+    if array.dtype == np.float32:
+        return array.view(np.uint32)
+    return (array.astype(np.int64) & 0xFFFFFFFF).astype(np.uint32)
+
+
+def run_kernel(
+    ir: str,
+    arch: str,
+    name: str,
+    buffers: Sequence[NDArray[Any]],
+    scalars: bytes = b"",
+    grid: tuple[int, int, int] = (1, 1, 1),
+    threads: int = 64,
+    **options: Any,
+) -> tuple[list[NDArray[Any]], Any]:
+    """Launch with pointers to copies of `buffers` followed by `scalars`; returns the buffers afterwards and the result."""
+    memory = Memory()
+    addresses = [memory.allocate(b.nbytes, f"argument {i}") for i, b in enumerate(buffers)]
+    for address, content in zip(addresses, buffers, strict=True):
+        memory.write(address, content)
+    kernarg = b"".join(a.to_bytes(8, "little") for a in addresses) + scalars
+    result = launch(
+        Program.load(compile_ir(ir, arch)), name, workgroups=grid, threads=(threads, 1, 1), kernarg=kernarg,
+        memory=memory, **options,
+    )  # fmt: skip
+    after = [np.frombuffer(memory.read(a, b.nbytes), b.dtype).reshape(b.shape) for a, b in zip(addresses, buffers, strict=True)]
+    return after, result
+
+
+__all__ = ["CHIPS", "EXEC", "NEVER", "CodeObject", "Mapping", "Wave", "_Program", "compile_ir", "load_isa", "run_kernel"]
