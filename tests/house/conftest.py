@@ -14,7 +14,7 @@ FOLDERS = (*STAGES, "hkc", "tests", "bench", "docs", "examples", ".ci")
 
 def _files(folder: Path) -> Iterator[Path]:
     for entry in sorted(folder.iterdir()):
-        if entry.is_symlink() or entry.name == "__pycache__":
+        if entry.is_symlink() or entry.name == "__pycache__" or entry.name.startswith("."):
             continue
         if entry.is_dir():
             yield from _files(entry)
