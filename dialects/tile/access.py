@@ -64,12 +64,12 @@ class Window:
             for register in range(0, self.layout.registers, width):
                 yield Run(fragment, register, width)
 
-    def byte_offset(self, run: Run, element: int = 0) -> Any:
-        """Byte offset of an element of a run from the tensor's base: i32 in the aligned entry, else i64."""
+    def byte_offset(self, run: Run) -> Any:
+        """Byte offset of a run from the tensor's base: i32 in the aligned entry, else i64."""
         cast = build.to_i32 if self._wide else build.to_i64
         total: Any = None
         for dim, (offset, stride) in enumerate(zip(self.offsets, self.tensor.strides, strict=True)):
-            lane, inside = self.low.coordinate(self.layout, dim, run.register + element)
+            lane, inside = self.low.coordinate(self.layout, dim, run.register)
             constant = self.origins[run.fragment][dim] + inside
             step = build.mul(cast(stride), self.tensor.itemsize)
             origin = build.mul(build.add(cast(offset), constant), step)
@@ -77,11 +77,11 @@ class Window:
             total = part if total is None else build.add(total, part)
         return total
 
-    def valid(self, run: Run, element: int, dims: range | None = None) -> Any:
-        """An i1 per lane: the element lies inside the tensor."""
+    def valid(self, run: Run) -> Any:
+        """An i1 per lane: the first element of a run lies inside the tensor."""
         checks = []
-        for dim in range(len(self.shape)) if dims is None else dims:
-            lane, inside = self.low.coordinate(self.layout, dim, run.register + element)
+        for dim in range(len(self.shape)):
+            lane, inside = self.low.coordinate(self.layout, dim, run.register)
             at = build.add(lane, self.origins[run.fragment][dim] + inside)
             checks.append(build.cmp("ult", build.sub(at, self.firsts[dim]), self.counts[dim]))
         return build.both(*checks)
@@ -97,40 +97,35 @@ class Window:
         return count
 
     def load(self, fill: Any) -> list[Any]:
-        """The fragments of the tile, read from global memory."""
+        """The fragments of the tile, read from global memory. A tile that lies inside the tensor needs no masks; at an
+        edge every element is read by itself, so that nothing outside the tensor is ever touched."""
         kind = build.vector_type(self.layout.registers, self.tensor.element)
         if not self._wide:
-            return self._assemble(lambda run: self._load_general(run, fill))
+            return self._assemble(1, lambda run: self._load_general(run, fill))
         return build.if_else(
             self.inside,
             [kind] * len(self.origins),
-            lambda: self._assemble(self._load_wide),
-            lambda: self._assemble(lambda run: self._fill_outside(run, self._load_wide(run), fill)),
+            lambda: self._assemble(self.width(), lambda run: self._load_buffer(run, self.byte_offset(run))),
+            lambda: self._assemble(1, lambda run: self._load_masked(run, fill)),
         )
 
-    def _assemble(self, load_run: Callable[[Run], Any]) -> list[Any]:
-        count = self.width()
+    def _assemble(self, count: int, load_run: Callable[[Run], Any]) -> list[Any]:
         per_fragment = self.layout.registers // count
         vectors = [load_run(run) for run in self.runs(count)]
         return [build.concat(vectors[i : i + per_fragment]) for i in range(0, len(vectors), per_fragment)]
 
-    def _load_wide(self, run: Run) -> Any:
+    def _load_buffer(self, run: Run, offset: Any) -> Any:
         kind = build.vector_type(run.count, self.tensor.element)
-        return create(BufferLoad, self.tensor.buffer, self.byte_offset(run), results=[kind]).result
+        return create(BufferLoad, self.tensor.buffer, offset, results=[kind]).result
 
-    def _fill_outside(self, run: Run, vector: Any, fill: Any) -> Any:
-        """Elements outside the tensor replaced: what the buffer returned for them is 0 or some other element."""
-        rank = len(self.shape)
-        row = self.valid(run, 0, range(rank - 1))
-        kept = []
-        for i in range(run.count):
-            inside = build.both(row, self.valid(run, i, range(rank - 1, rank)))
-            kept.append(build.select(inside, build.extract(vector, i), fill))
-        return build.pack(kept)
+    def _load_masked(self, run: Run, fill: Any) -> Any:
+        mask = self.valid(run)
+        vector = self._load_buffer(run, build.select(mask, self.byte_offset(run), build.i32(OUT_OF_RANGE)))
+        return build.pack([build.select(mask, build.extract(vector, 0), fill)])
 
     def _load_general(self, run: Run, fill: Any) -> Any:
         kind = build.vector_type(1, self.tensor.element)
-        mask, size = self.valid(run, 0), self.tensor.itemsize
+        mask, size = self.valid(run), self.tensor.itemsize
         vector = create(GlobalLoad, self.tensor.pointer, self.byte_offset(run), mask, results=[kind], align=size).result
         return build.pack([build.select(mask, build.extract(vector, 0), fill)])
 
@@ -154,7 +149,7 @@ class Window:
         original = self.low.originals(self.layout)
         for run in self.runs(1):
             value = build.slice_vector(fragments[run.fragment], run.register, 1)
-            mask = self.valid(run, 0)
+            mask = self.valid(run)
             if original is not None:
                 mask = build.both(mask, original)
             offset = self.byte_offset(run)

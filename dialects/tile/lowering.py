@@ -163,14 +163,13 @@ class TileLowering:
         self.tensors[value] = Tensor(pointer, plain.extents, plain.strides, element, buffer)
 
     def _buffer(self, tensor: Tensor) -> Any:
-        """A descriptor that ends where the tensor ends (rounded up to the 4 bytes that hardware checks at once)."""
+        """A descriptor that ends where the tensor ends."""
         last = build.index(1)
         empty = build.i1(False)
         for extent, stride in zip(tensor.extents, tensor.strides, strict=True):
             last = build.add(last, build.mul(build.sub(extent, 1), stride))
             empty = build.binary("ori", empty, build.cmp("eq", extent, 0))
-        size = build.binary("andi", build.add(build.mul(last, tensor.itemsize), 3), -4)
-        size = build.to_i64(build.select(empty, build.index(0), size))
+        size = build.to_i64(build.select(empty, build.index(0), build.mul(last, tensor.itemsize)))
         return create(Buffer, tensor.pointer, size, results=[ir.Type.parse(OpaqueType(BUFFER).text)]).result
 
     def window(self, tensor: Any, tile: Any, offsets: Sequence[Any]) -> Any:
