@@ -5,7 +5,7 @@ import struct
 import numpy as np
 import pytest
 
-from tests.emulate.machine import CHIPS, run_kernel
+from emulated import CHIPS, run_kernel
 
 IDS = """
 declare i32 @llvm.amdgcn.workitem.id.x()
