@@ -8,6 +8,8 @@ from hkc.frontend import syntax
 from hkc.frontend.builder import Builder
 from hkc.frontend.expressions import Expressions
 from hkc.frontend.functions import FUNCTIONS, SHAPED
+from hkc.frontend.mistakes import shorten
+from hkc.frontend.parse import read_number
 from hkc.frontend.program import Value
 from hkc.frontend.scope import Bound, Meaning, Scope, Silenced, describe, predefined, suggestion
 from hkc.support.dtypes import DTYPES, DType
@@ -71,21 +73,22 @@ def _value(constant: syntax.Constant, kind: str, names: Mapping[str, Bound]) -> 
 
 
 def _override(name: str, text: str, default: Meaning) -> Meaning:
-    """The value that a text stands for, of the kind of the default."""
-    value: Meaning | None
-    try:
-        match default:
-            case DType():
-                kind, value = "a dtype", DTYPES.get(text)
-            case bool():
-                kind, value = "true or false", {"true": True, "false": False}.get(text.lower())
-            case int():
-                kind, value = "a whole number", int(text, 0)
-            case _:
-                kind, value = "a number", float(text)
-    except ValueError:
-        value = None
-    if value is None or (isinstance(value, int) and abs(value) >= 2**63):
+    """The value that a text stands for, of the kind of the default. Raises `HkcUsageError`."""
+    kind, value = _read(text, default)
+    if value is None:
         hint = suggestion(text, DTYPES) if isinstance(default, DType) else None
-        raise HkcUsageError(Diagnostic("HK305", f"`{name}` must be {kind}, not `{text}`", hint=hint))
+        raise HkcUsageError(Diagnostic("HK305", f"`{name}` must be {kind}, not `{shorten(text)}`", hint=hint))
     return value
+
+
+def _read(text: str, default: Meaning) -> tuple[str, Meaning | None]:
+    """What kind of value the default is, and the text as one of that kind (None where it is none)."""
+    match default:
+        case DType():
+            return "a dtype", DTYPES.get(text)
+        case bool():
+            return "true or false", {"true": True, "false": False}.get(text.lower())
+        case int():
+            value = read_number(text)
+            return "a whole number", value if isinstance(value, int) and abs(value) < 2**63 else None
+    return "a number", read_number(text)

@@ -16,10 +16,11 @@ from hkc.support.mlir import context, func, ir
 
 
 def text(checked: Checked, locations: bool = False) -> str:
-    """The tile IR of all kernels of a file, as text."""
+    """The verified tile IR of all kernels of a file, as text."""
     with context(), ir.Location.unknown():
         load()
         module = build(checked)
+        module.operation.verify()
         return str(module.operation.get_asm(enable_debug_info=locations))
 
 

@@ -25,6 +25,7 @@ Handler = Callable[["Expressions", Given, Span], Meaning | None]
 class Function:
     """A function: its spelling, its parameters (those after `required` may be left out), and what a call means."""
 
+    name: str
     spelling: str
     parameters: tuple[str, ...]
     required: int
@@ -32,7 +33,7 @@ class Function:
 
     def bind(self, call: syntax.Call) -> Given:
         """The arguments by parameter. Raises `HkcError` for missing, unknown or repeated ones."""
-        name = self.spelling.partition("(")[0]
+        name = self.name
         if len(call.arguments) > len(self.parameters):
             raise error(
                 "HK211",
@@ -62,20 +63,20 @@ class Function:
 FUNCTIONS: dict[str, Function] = {}
 
 
-def function(spelling: str) -> Callable[[Handler], Handler]:
-    """Registers a handler under a spelling such as `load(tensor, offsets, shape, fill=0)`."""
-    name, _, rest = spelling.partition("(")
+def function(signature: str, spelling: str | None = None) -> Callable[[Handler], Handler]:
+    """Registers a handler by a signature such as `sum(x, axis, keepdims=False)`; messages show `spelling`."""
+    name, _, rest = signature.partition("(")
     parts = [p.strip() for p in rest.rstrip(")").split(",") if p.strip()]
     parameters = tuple(p.partition("=")[0] for p in parts)
 
     def register(handler: Handler) -> Handler:
-        FUNCTIONS[name] = Function(spelling, parameters, sum("=" not in p for p in parts), handler)
+        FUNCTIONS[name] = Function(name, spelling or signature, parameters, sum("=" not in p for p in parts), handler)
         return handler
 
     return register
 
 
-@function("load(tensor, offsets, shape, fill=0)")
+@function("load(tensor, offsets, shape, fill=0)", "load(tensor, [offset, …], [extent, …], fill=0)")
 def _load(c: Expressions, given: Given, span: Span) -> Meaning:
     tensor = c.tensor(given["tensor"])
     assert isinstance(tensor.meaning, Value) and isinstance(tensor.meaning.type, GlobalType)
@@ -87,7 +88,7 @@ def _load(c: Expressions, given: Given, span: Span) -> Meaning:
     return c.b.tile_op("load", [tensor.meaning, fill, *offsets], span, places, TileType(shape, dtype))[0]
 
 
-@function("store(tensor, offsets, value)")
+@function("store(tensor, offsets, value)", "store(tensor, [offset, …], value)")
 def _store(c: Expressions, given: Given, span: Span) -> None:
     tensor = c.tensor(given["tensor"])
     assert isinstance(tensor.meaning, Value)
@@ -182,12 +183,12 @@ def _minimum(c: Expressions, given: Given, span: Span) -> Meaning:
     return arithmetic.binary(c.b, "min", c.operand(given["a"]), c.operand(given["b"]), span)
 
 
-@function("max(x, b=x, axis=0, keepdims=False)")
+@function("max(x, b=x, axis=0, keepdims=False)", "max(a, b) or max(x, axis=…, keepdims=False)")
 def _max(c: Expressions, given: Given, span: Span) -> Meaning:
     return _fold_or_choose(c, "max", given, span)
 
 
-@function("min(x, b=x, axis=0, keepdims=False)")
+@function("min(x, b=x, axis=0, keepdims=False)", "min(a, b) or min(x, axis=…, keepdims=False)")
 def _min(c: Expressions, given: Given, span: Span) -> Meaning:
     return _fold_or_choose(c, "min", given, span)
 
@@ -270,7 +271,7 @@ def shaped(c: Expressions, made: syntax.Index, arguments: syntax.Call | None) ->
         return c.b.constant(c.zero(dtype), TileType(shape, dtype), span)
     if arguments is None:
         raise error("HK211", "`full` needs a value", span, hint=SHAPED[name])
-    given = Function("full(value)", ("value",), 1, _cast).bind(arguments)
+    given = Function("full", SHAPED[name], ("value",), 1, _cast).bind(arguments)
     value = c.operand(given["value"])
     if isinstance(value.meaning, (bool, int, float)):
         fit(value.meaning, DTYPES[dtype], value.span)
@@ -280,7 +281,7 @@ def shaped(c: Expressions, made: syntax.Index, arguments: syntax.Call | None) ->
 
 def _iota(c: Expressions, made: syntax.Index, arguments: syntax.Call | None, span: Span) -> Value:
     shape = c.extents(made.items, made.span)
-    given = Function("iota(axis=0)", ("axis",), 0, _cast).bind(arguments) if arguments else {}
+    given = Function("iota", SHAPED["iota"], ("axis",), 0, _cast).bind(arguments) if arguments else {}
     if len(shape) > 1 and "axis" not in given:
         raise error("HK211", "`iota` of more than one dim needs an axis", span, hint=f"{c.text(made)}(axis=0)")
     axis = c.whole_number(given["axis"], "an axis") if "axis" in given else 0

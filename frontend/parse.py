@@ -108,7 +108,8 @@ def _limit_depth(nodes: Iterable[syntax.Node]) -> None:
                 node.span,
                 hint="split it into several statements",
             )
-        waiting += [(child, depth + 1) for child in syntax.children(node)]
+        for child in syntax.children(node):
+            waiting.append((child, 0 if isinstance(child, syntax.Statement) else depth + 1))
 
 
 class _Build(Transformer[Token, Any]):
@@ -242,7 +243,7 @@ class _Build(Transformer[Token, Any]):
 
     def number(self, parts: list[Token]) -> syntax.Number:
         text, span = str(parts[0]), span_of(self.source, parts[0])
-        value = _number(text)
+        value = read_number(text)
         if value is None:
             raise error("HK114", f"`{shorten(text)}` is not a number", span, hint="write 128, 0x80, 1.5 or 1e-3")
         if (isinstance(value, int) and value >= 2**64) or math.isinf(value):
@@ -250,7 +251,8 @@ class _Build(Transformer[Token, Any]):
         return syntax.Number(span, value)
 
 
-def _number(text: str) -> int | float | None:
+def read_number(text: str) -> int | float | None:
+    """The number that a text writes, or None."""
     try:
         return int(text, 0)
     except ValueError:

@@ -75,13 +75,20 @@ class Kernel:
     @property
     def outputs(self) -> tuple[str, ...]:
         """The names of the globals that the kernel stores to."""
-        stored = {op.operands[1] for op in _flat(self.body) if op.name == "hkc_tile.store"}
-        return tuple(p.name for p, a in zip(self.params, self.arguments, strict=True) if a in stored)
+        return self._names({op.operands[1] for op in _flat(self.body) if op.name == "hkc_tile.store"})
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The names of the globals that the kernel loads from."""
+        return self._names({op.operands[0] for op in _flat(self.body) if op.name == "hkc_tile.load"})
 
     @property
     def scalars(self) -> tuple[str, ...]:
         """The names of the scalar parameters."""
         return tuple(p.name for p in self.params if isinstance(p, ScalarParam))
+
+    def _names(self, arguments: set[Value]) -> tuple[str, ...]:
+        return tuple(p.name for p, a in zip(self.params, self.arguments, strict=True) if a in arguments)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
