@@ -141,11 +141,11 @@ class Memory:
         self._bases: list[int] = []
         self.allocations: list[Allocation] = []
 
-    def allocate(self, nbytes: int, name: str = "", align: int = 256) -> int:
-        """Reserve `nbytes` never-written bytes; returns their address."""
-        if nbytes < 0 or align < 1:
-            raise error("HK705", f"can't allocate {nbytes} bytes aligned to {align}")
-        base = -(-self._next // align) * align
+    def allocate(self, nbytes: int, name: str = "", align: int = 256, skew: int = 0) -> int:
+        """Reserve `nbytes` never-written bytes; returns their address, `skew` bytes past a multiple of `align`."""
+        if nbytes < 0 or align < 1 or not 0 <= skew < align:
+            raise error("HK705", f"can't allocate {nbytes} bytes {skew} past a multiple of {align}")
+        base = -(-self._next // align) * align + skew
         self._next = base + nbytes + _GUARD
         self._bases.append(base)
         self.allocations.append(Allocation(base, nbytes, name or f"allocation {len(self._bases)}", Space(nbytes)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,13 +11,9 @@ from numpy.typing import NDArray
 
 from hkc.backend.codegen import Generated
 from hkc.emulate import Finding, Memory, Program, launch
-from hkc.emulate.decode import EXEC
-from hkc.emulate.isa import load as load_isa
-from hkc.emulate.program import Program as _Program
 from hkc.emulate.registry import Context
 from hkc.emulate.scheduler import Code, Scheduler
 from hkc.emulate.state import Findings, Shape, State
-from hkc.machine.codeobject import CodeObject
 from hkc.support import worker
 
 CHIPS = ("gfx942", "gfx950")
@@ -120,4 +116,3 @@ def run_kernel(
     return after, result
 
 
-__all__ = ["CHIPS", "EXEC", "NEVER", "CodeObject", "Mapping", "Wave", "_Program", "compile_ir", "load_isa", "run_kernel"]

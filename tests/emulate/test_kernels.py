@@ -4,7 +4,6 @@ import struct
 
 import numpy as np
 import pytest
-
 from emulated import CHIPS, run_kernel
 
 IDS = """

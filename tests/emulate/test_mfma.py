@@ -5,11 +5,11 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from emulated import CHIPS, Wave
 from numpy.typing import NDArray
 
 from hkc.targets import chip as chips
 from hkc.targets.mfma import Mfma
-from emulated import CHIPS, Wave
 
 LANE = np.arange(64)
 NUMPY: dict[str, Any] = {

@@ -12,7 +12,7 @@ from hkc.emulate.decode import EXEC, VCC, Decoded
 from hkc.emulate.faults import unsupported
 from hkc.emulate.operands import scalar_reader
 from hkc.emulate.registry import Context, Step, op
-from hkc.emulate.semantics.salu import _LOGIC
+from hkc.emulate.semantics.salu import LOGIC, LOGIC_FIRST
 from hkc.emulate.waves import Waves
 
 END, BARRIER = -1, -2
@@ -31,8 +31,8 @@ _CONDITIONS: dict[str, Condition] = {
     "s_cbranch_scc1": lambda w: w.scc,
     "s_cbranch_vccz": lambda w: w.scalar64(VCC) == 0,
     "s_cbranch_vccnz": lambda w: w.scalar64(VCC) != 0,
-    "s_cbranch_execz": lambda w: ~w.mask.any(axis=-1),
-    "s_cbranch_execnz": lambda w: w.mask.any(axis=-1),
+    "s_cbranch_execz": lambda w: w.exec == 0,
+    "s_cbranch_execnz": lambda w: w.exec != 0,
 }
 
 
@@ -84,8 +84,8 @@ def _(instruction: Decoded, context: Context) -> Step:
 
 @op(
     "s_nop", "s_setprio", "s_sleep", "s_sethalt", "s_icache_inv", "s_dcache_inv", "s_dcache_wb", "s_dcache_inv_vol",
-    "s_dcache_wb_vol", "s_incperflevel", "s_decperflevel", "s_ttracedata", "s_inst_prefetch", "s_wakeup", "s_sendmsg",
-    "s_set_gpr_idx_off", "buffer_inv", "buffer_wbl2", "buffer_wbinvl1", "buffer_wbinvl1_vol", "v_nop", "s_clause",
+    "s_dcache_wb_vol", "s_incperflevel", "s_decperflevel", "s_ttracedata", "s_wakeup", "s_sendmsg",
+    "s_set_gpr_idx_off", "buffer_inv", "buffer_wbl2", "v_nop",
 )  # fmt: skip
 def _(instruction: Decoded, context: Context) -> Step:
     """Nothing that a program could observe here: caches are coherent, priorities have no say."""
@@ -157,10 +157,10 @@ def _saveexec(function: Callable[..., NDArray[np.uint64]], write_exec: bool) -> 
     return build
 
 
-for _name, _function in _LOGIC.items():
+for _name, _function in (LOGIC | LOGIC_FIRST).items():
     op(f"s_{_name}_saveexec_b64")(_saveexec(_function, True))
-op("s_andn1_wrexec_b64")(_saveexec(_LOGIC["andn1"], False))
-op("s_andn2_wrexec_b64")(_saveexec(_LOGIC["andn2"], False))
+op("s_andn1_wrexec_b64")(_saveexec(LOGIC_FIRST["andn1"], False))
+op("s_andn2_wrexec_b64")(_saveexec(LOGIC["andn2"], False))
 
 # hardware registers and clocks
 
@@ -200,18 +200,6 @@ def _(instruction: Decoded, context: Context) -> Step:
     def step(w: Waves) -> None:
         fresh = read(w) << np.uint32(offset) & field
         w.state.mode[w.rows] = w.state.mode[w.rows] & ~field | fresh
-        w.refresh_mode()
-
-    return step
-
-
-@op("s_round_mode", "s_denorm_mode")
-def _(instruction: Decoded, context: Context) -> Step:
-    offset = 0 if instruction.base == "s_round_mode" else 4
-    value, field = np.uint32((instruction.simm16 & 0xF) << offset), np.uint32(0xF << offset)
-
-    def step(w: Waves) -> None:
-        w.state.mode[w.rows] = w.state.mode[w.rows] & ~field | value
         w.refresh_mode()
 
     return step

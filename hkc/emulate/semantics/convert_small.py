@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-
 import numpy as np
 
 from hkc.emulate import lanes
 from hkc.emulate.decode import Decoded
-from hkc.emulate.narrow import FORMATS, Narrow, round_to, round_stochastic
+from hkc.emulate.narrow import FORMATS, Narrow, round_stochastic, round_to
 from hkc.emulate.operands import Array, word_reader
 from hkc.emulate.registry import Context, Step, op
 from hkc.emulate.vector import step_of

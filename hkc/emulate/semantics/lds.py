@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hkc.emulate import access, atomics, spaces
-from hkc.emulate.access import Format
+from hkc.emulate.access import Format, Picked
 from hkc.emulate.decode import Decoded
 from hkc.emulate.faults import unsupported
 from hkc.emulate.memory import Words
+from hkc.emulate.outstanding import Rows
 from hkc.emulate.registry import Context, Step, op
 from hkc.emulate.waves import U64, Waves
 
@@ -181,7 +182,7 @@ def _deliver(w: Waves, target: int, values: NDArray[np.uint32], written: NDArray
         w.consume("a permuted value")
     state.launch_flight(target, w.rows, written)
 
-    def happen(rows: access.Rows, picked: access.Picked) -> None:
+    def happen(rows: Rows, picked: Picked) -> None:
         state.land(target, rows, written[picked], values[picked])
 
     state.outstanding.defer("lds", w.rows, happen)
@@ -303,7 +304,7 @@ def load_exchanged(w: Waves, target: int, nbytes: int, addresses: U64, exchange:
     for i in range(nbytes // 4):
         state.launch_flight(target + i, w.rows, mask)
 
-    def happen(rows: access.Rows, picked: access.Picked) -> None:
+    def happen(rows: Rows, picked: Picked) -> None:
         words, stale = spaces.LDS.fetch(state, rows, addresses[picked], mask[picked], nbytes, by)
         if stale is not None:
             access.report_stale(state, by, rows, addresses[picked], stale & mask[picked])

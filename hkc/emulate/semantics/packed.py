@@ -191,11 +191,11 @@ def _mixed(instruction: Decoded, context: Context, number: int) -> Reader:
     return read
 
 
-@op("v_fma_mix_f32", "v_mad_mix_f32", "v_fma_mixlo_f16", "v_fma_mixhi_f16")
+@op("v_fma_mix_f32", "v_fma_mixlo_f16", "v_fma_mixhi_f16")
 def _(instruction: Decoded, context: Context) -> Step:
     target = context.vector(instruction.operands[0])
     readers = [_mixed(instruction, context, n) for n in range(3)]
-    kind, clamp = instruction.base[6:], instruction.flag("clamp")
+    kind, clamp = instruction.base, instruction.flag("clamp")
 
     def step(w: Waves) -> None:
         arguments = tuple([r(w) for r in readers])

@@ -105,12 +105,17 @@ salu("i32 = dst k scc", "s_cmovk_i32")(lambda d, k, c: np.where(c, k, d))
 
 # logic: every one sets SCC to "result is not 0"
 
-_LOGIC: dict[str, Callable[[Array, Array], Array]] = {
+LOGIC: dict[str, Callable[[Array, Array], Array]] = {
     "and": lambda a, b: a & b, "or": lambda a, b: a | b, "xor": lambda a, b: a ^ b,
     "andn2": lambda a, b: a & ~b, "orn2": lambda a, b: a | ~b,
     "nand": lambda a, b: ~(a & b), "nor": lambda a, b: ~(a | b), "xnor": lambda a, b: ~(a ^ b),
+}  # fmt: skip
+"""Two-operand logic by name."""
+
+LOGIC_FIRST: dict[str, Callable[[Array, Array], Array]] = {
     "andn1": lambda a, b: ~a & b, "orn1": lambda a, b: ~a | b,
 }  # fmt: skip
+"""The forms that exist only together with EXEC."""
 
 
 def _with_condition(function: Callable[..., Array]) -> Callable[..., tuple[Array, Array]]:
@@ -121,15 +126,7 @@ def _with_condition(function: Callable[..., Array]) -> Callable[..., tuple[Array
     return run
 
 
-def _saveexec(function: Callable[[Array, Array], Array]) -> Callable[[Array, Array], tuple[Array, Array, Array]]:
-    def run(a: Array, old: Array) -> tuple[Array, Array, Array]:
-        fresh = function(a, old)
-        return old, fresh, fresh != 0
-
-    return run
-
-
-for _name, _function in _LOGIC.items():
+for _name, _function in LOGIC.items():
     salu("u32 scc = u32 u32", f"s_{_name}_b32")(_with_condition(_function))
     salu("u64 scc = u64 u64", f"s_{_name}_b64")(_with_condition(_function))
 for _kind, _bits in (("u32", "b32"), ("u64", "b64")):

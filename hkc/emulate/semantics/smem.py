@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
 from hkc.emulate.decode import Decoded, Operand
-from hkc.emulate.faults import unsupported
 from hkc.emulate.memory import POISON
 from hkc.emulate.operands import scalar_reader
 from hkc.emulate.outstanding import Rows
@@ -83,11 +84,11 @@ def _land(w: Waves, register: int, rows: Rows, values: U32) -> None:
         state.scalar_flags[register] = 0
 
 
+def _builder(width: int, buffer: bool) -> Callable[[Decoded, Context], Step]:
+    return lambda instruction, context: _load(instruction, width, buffer)
+
+
 for _suffix, _width in _WIDTHS.items():
-    op(f"s_load_{_suffix}")(lambda i, c, n=_width: _load(i, n, False))
-    op(f"s_buffer_load_{_suffix}")(lambda i, c, n=_width: _load(i, n, True))
+    op(f"s_load_{_suffix}")(_builder(_width, False))
+    op(f"s_buffer_load_{_suffix}")(_builder(_width, True))
 
-
-@op("s_store_dword", "s_store_dwordx2", "s_store_dwordx4", "s_atomic_add", "s_scratch_load_dword")
-def _(instruction: Decoded, context: Context) -> Step:
-    raise unsupported(instruction, "scalar stores")

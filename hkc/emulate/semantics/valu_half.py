@@ -37,7 +37,6 @@ valu("f16 = f16 f16 f16", "v_max3_f16", waves=True)(_three(maximum))
 valu("f16 = f16 f16 f16", "v_med3_f16", waves=True)(median)
 valu("half = f16 f16 f16", "v_fma_f16")(lambda a, b, c: fma16(a, b, c).view(np.uint16))
 valu("half = f16 f16 f16", "v_mad_f16")(lambda a, b, c: (a * b + c).astype(np.float16).view(np.uint16))
-valu("f16 = f16 f16 dst", "v_fmac_f16")(fma16)
 for _name, _one in (
     ("floor", np.floor), ("ceil", np.ceil), ("trunc", np.trunc), ("rndne", np.rint), ("fract", fraction),
     ("frexp_mant", frexp_mantissa),

@@ -7,9 +7,12 @@ from collections.abc import Callable
 import numpy as np
 
 from hkc.emulate import access, atomics, spaces
+from hkc.emulate.access import Picked
 from hkc.emulate.decode import M0, Decoded, Operand
 from hkc.emulate.faults import unsupported, wrong_chip
+from hkc.emulate.memory import Mask
 from hkc.emulate.operands import join, scalar_reader
+from hkc.emulate.outstanding import Rows
 from hkc.emulate.registry import Context, Step, op
 from hkc.emulate.waves import U64, Waves
 
@@ -112,7 +115,7 @@ for _segment in _TARGETS:
             op(f"{_segment}_atomic_{_suffix}")(_atomic(_segment, _suffix))
 
 
-def direct_to_lds(w: Waves, form: access.Format, addresses: U64, mask: access.Mask, offset: int) -> None:
+def direct_to_lds(w: Waves, form: access.Format, addresses: U64, mask: Mask, offset: int) -> None:
     """Memory → LDS at m0 + offset + lane · size; lanes outside `mask` write 0."""
     if w.taint is not None:
         w.consume("an address")
@@ -121,7 +124,7 @@ def direct_to_lds(w: Waves, form: access.Format, addresses: U64, mask: access.Ma
     size = max(form.nbytes, 4)
     places = base[:, None] + np.arange(64, dtype=np.uint64) * np.uint64(size)
 
-    def happen(rows: access.Rows, picked: access.Picked) -> None:
+    def happen(rows: Rows, picked: Picked) -> None:
         lanes = mask[picked]
         words, stale = spaces.GLOBAL.fetch(state, rows, addresses[picked], lanes, form.nbytes, by)
         if stale is not None:
