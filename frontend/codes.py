@@ -61,4 +61,8 @@ CODES: dict[str, str] = {
     "HK434": "A tile has a limited number of elements, since it lives in registers.",
     "HK435": "A dtype that the language doesn't have yet at this place.",
     "HK436": "The step of a range is positive.",
+    "HK451": "A dot needs a matrix instruction of the chip for its element types.",
+    "HK452": "The extents of a dot are multiples of those of a matrix instruction of the chip.",
+    "HK453": "All LDS buffers of a kernel fit the LDS that the chip has for a workgroup.",
+    "HK454": "A file that is compiled or run has one kernel.",
 }

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hkc.machine.abi import LaunchPlan
+from hkc.machine.lines import Line
 from hkc.targets.chip import Chip
 
 STAGES = ("tile", "wave", "rocdl", "llvm", "asm", "hsaco")
@@ -27,10 +28,11 @@ class Module:
 
 @dataclass(frozen=True)
 class Assembly:
-    """LLVM IR of one chip, ready for the code generator."""
+    """LLVM IR of one chip, ready for the code generator, and the waves per workgroup that it was made for."""
 
     llvm_ir: str
     chip: Chip
+    waves: int
 
 
 @dataclass(frozen=True)
@@ -50,11 +52,13 @@ class Resources:
 class Binary:
     """A compiled kernel: the code object, how to launch it, and what its entry points take (by symbol).
 
-    `texts` holds the stages that were asked for, by name of `STAGES`.
+    `lines` says which source line each instruction comes from; `texts` holds the stages that were asked for, by name
+    of `STAGES`.
     """
 
     arch: str
     hsaco: bytes
     plan: LaunchPlan
     resources: Mapping[str, Resources]
+    lines: tuple[Line, ...] = ()
     texts: Mapping[str, str] = field(default_factory=dict)

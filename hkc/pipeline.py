@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hkc.frontend import check as checking
@@ -15,31 +16,34 @@ from hkc.frontend import parse as parsing
 from hkc.frontend.program import Checked, Kernel
 from hkc.handover import Assembly, Binary, Module, Resources
 from hkc.machine.abi import KernelInfo, LaunchPlan
-from hkc.support.errors import HkcBug, Source
+from hkc.support.errors import HkcBug, Source, error
 from hkc.targets.chip import Chip, load
 
 if TYPE_CHECKING:
     from hkc.passes.define import Pass
 
 
-def compile_kernel(checked: Checked, arch: str, keep: Sequence[str] = ()) -> Binary:
-    """A checked kernel as a code object for one chip; `keep` names the stages whose text is wanted as well.
+def compile_kernel(checked: Checked, arch: str, keep: Sequence[str] = (), debug: bool = False) -> Binary:
+    """A checked kernel as a code object for one chip; `keep` names the stages whose text is wanted as well, `debug`
+    embeds the line table.
 
     Raises `HkcError` for what the kernel author can mend and `HkcBug` for what only we can. Worker process only.
     """
     from hkc.passes.locate import quote
     from hkc.support.mlir import context, ir
 
+    texts = {}
     with context(), ir.Location.unknown(), quote(checked.source):
         module = emit(checked, load(arch))
-        kernel, texts = checked.kernels[0], {}
         for stage, passes in stages().items():
             module = run(module, passes)
             if stage in keep:
                 texts[stage] = str(module.ir)
-        waves = _waves(module)
         assembly = translate(module)
-    return generate(assembly, checked, kernel, waves, keep, texts)
+    if "llvm" in keep:
+        texts["llvm"] = assembly.llvm_ir
+    binary = generate(assembly, checked, "asm" in keep, debug)
+    return replace(binary, texts={**texts, **binary.texts})
 
 
 # 1. Text to a typed program.
@@ -54,10 +58,11 @@ def check(source: Source, constants: Mapping[str, str] | None = None) -> Checked
 
 
 def emit(checked: Checked, chip: Chip) -> Module:
-    """The tile IR of a checked file."""
+    """The tile IR of a checked file with one kernel."""
     from hkc.dialects.load import load as load_dialects
     from hkc.frontend.emit import build
 
+    only_kernel(checked)
     load_dialects()
     return Module(build(checked), chip)
 
@@ -120,52 +125,52 @@ def run(module: Module, passes: Sequence[Pass]) -> Module:
 
 def translate(module: Module) -> Assembly:
     """The LLVM IR of a module that is in the LLVM dialect throughout."""
+    from hkc.dialects.forms import kernels
+    from hkc.passes.select_layouts import WAVES
     from hkc.support.mlir import llvm
 
     if "llvm" not in module.forms:
         raise HkcBug("a module that is not all LLVM can't be translated")
-    return Assembly(llvm.translate_module_to_llvmir(module.ir.operation), module.chip)
+    waves = int(kernels(module.ir)[0].attributes[WAVES].value)
+    return Assembly(llvm.translate_module_to_llvmir(module.ir.operation), module.chip, waves)
 
 
-def generate(
-    assembly: Assembly, checked: Checked, kernel: Kernel, waves: int, keep: Sequence[str], texts: dict[str, str]
-) -> Binary:
-    """Code for the chip, linked, with all that a launch needs to know."""
+def generate(assembly: Assembly, checked: Checked, text: bool = False, debug: bool = False) -> Binary:
+    """Code for the chip, linked, with all that a launch needs to know; with `text` its assembly too."""
     from hkc.backend.codegen import generate as generate_code
 
-    made = generate_code(assembly.llvm_ir, assembly.chip.name, assembly="asm" in keep)
-    if "llvm" in keep:
-        texts["llvm"] = assembly.llvm_ir
-    if made.assembly is not None:
-        texts["asm"] = made.assembly
-    info = interface(checked, kernel, assembly.chip.name, waves)
+    made = generate_code(assembly.llvm_ir, assembly.chip.name, assembly=text, debug=debug)
     taken = {
         k.name: Resources(m.vgprs, m.agprs, m.sgprs, m.vgpr_spills, m.sgpr_spills, m.scratch, m.lds)
         for k in made.kernels
         if (m := k.metadata) is not None
     }
-    return Binary(assembly.chip.name, made.hsaco, LaunchPlan((info,)), taken, texts)
+    plan = LaunchPlan((interface(checked, assembly),))
+    texts = {} if made.assembly is None else {"asm": made.assembly}
+    return Binary(assembly.chip.name, made.hsaco, plan, taken, made.lines, texts)
 
 
-def interface(checked: Checked, kernel: Kernel, arch: str, waves: int) -> KernelInfo:
-    """What a launch needs to know of a kernel."""
+def interface(checked: Checked, assembly: Assembly) -> KernelInfo:
+    """What a launch needs to know of the kernel of a checked file."""
     from hkc.passes.split_entries import entries
 
+    kernel = only_kernel(checked)
     return KernelInfo(
         kernel.name,
-        arch,
+        assembly.chip.name,
         kernel.params,
         kernel.grid,
-        waves,
+        assembly.waves,
         entries(kernel.name, kernel.params),
         kernel.outputs,
         checked.constant_texts,
     )
 
 
-def _waves(module: Module) -> int:
-    """Waves per workgroup, as the layout pass chose them."""
-    from hkc.dialects.forms import kernels
-    from hkc.passes.select_layouts import WAVES
-
-    return int(kernels(module.ir)[0].attributes[WAVES].value)
+def only_kernel(checked: Checked) -> Kernel:
+    """The kernel of a file. Raises `HkcError` HK454 where a file has several: they can't be launched together yet."""
+    if len(checked.kernels) != 1:
+        names = ", ".join(f"`{k.name}`" for k in checked.kernels)
+        message = f"this file has {len(checked.kernels)} kernels ({names}), but only one can be compiled at a time"
+        raise error("HK454", message, checked.kernels[-1].span, hint="put each kernel in a file of its own")
+    return checked.kernels[0]

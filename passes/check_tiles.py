@@ -42,13 +42,13 @@ def _check_dot(op: Any, chip: Chip) -> None:
     if not (isinstance(a, TileType) and isinstance(b, TileType) and isinstance(acc, TileType)):
         return
     if not chip.mfma_for(a.dtype, b.dtype, acc.dtype):
-        raise refuse(op, "HK410", f"{chip.name} has no matrix instruction for {a.dtype} x {b.dtype} into {acc.dtype}")
+        raise refuse(op, "HK451", f"{chip.name} has no matrix instruction for {a.dtype} x {b.dtype} into {acc.dtype}")
     m, n, k = a.shape[0], b.shape[1], a.shape[1]
     if not candidates(chip, a.dtype, b.dtype, acc.dtype, (m, n, k)):
         smallest = min(chip.mfma_for(a.dtype, b.dtype, acc.dtype), key=lambda r: (r.m * r.n, r.k))
         raise refuse(
             op,
-            "HK411",
+            "HK452",
             f"a dot of {m}x{k} by {k}x{n} {a.dtype} is not a multiple of any matrix instruction of {chip.name}",
             hint=f"make the tile a multiple of {smallest.m}x{smallest.n}, with {smallest.k} along the inner dim",
         )

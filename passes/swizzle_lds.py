@@ -67,7 +67,7 @@ def _too_large(function: Any, sizes: list[tuple[Any, int]], total: int, chip: Ch
     notes = tuple(Note(f"{size} bytes for {record_type(op.results[0].type)}", span(op)) for op, size in sizes)
     return refuse(
         sizes[-1][0],
-        "HK401",
+        "HK453",
         f"this kernel needs {total} bytes of LDS, but a workgroup of {chip.name} has {chip.lds.bytes}",
         hint="use smaller tiles",
         notes=notes,

@@ -122,8 +122,8 @@ class KernelInfo:
     """Everything a launch needs to know of a kernel besides its code.
 
     `waves` is the number of waves of a workgroup; `entries` are tried in order and the last one has no conditions.
-    `outputs` names the globals that the kernel stores to; `constants` are the compile-time values it was specialised
-    on, as text.
+    `outputs` names the globals that the kernel stores to, `inputs` those that it loads from; `constants` are the
+    compile-time values it was specialised on, as text.
     """
 
     name: str
@@ -134,6 +134,7 @@ class KernelInfo:
     entries: tuple[Entry, ...]
     outputs: tuple[str, ...] = ()
     constants: tuple[tuple[str, str], ...] = ()
+    inputs: tuple[str, ...] = ()
 
     def entry(self, views: Mapping[str, View]) -> Entry:
         """The first entry point that admits these views."""

@@ -39,13 +39,14 @@ class Linker:
             return ""
         return ran.stdout.strip()
 
-    def link(self, content: bytes) -> bytes:
-        """The linked object. Raises `OSError` or `subprocess.CalledProcessError` (its words in `stderr`)."""
+    def link(self, content: bytes, debug: bool = False) -> bytes:
+        """The linked object; without `debug` its debug sections are left out. Raises `OSError` or `subprocess.CalledProcessError` (its words in `stderr`)."""
         with tempfile.TemporaryDirectory(prefix="hkc-link-") as folder:
             source, target = Path(folder, "kernel.o"), Path(folder, "kernel.hsaco")
             source.write_bytes(content)
             # Run inside the folder under fixed names, so that no path can reach the output.
-            arguments = [*self.command, *_FLAGS, source.name, "-o", target.name]
+            flags = _FLAGS if debug else (*_FLAGS, "--strip-debug")
+            arguments = [*self.command, *flags, source.name, "-o", target.name]
             subprocess.run(arguments, cwd=folder, check=True, capture_output=True, text=True, timeout=120)
             return target.read_bytes()
 
@@ -65,15 +66,15 @@ def candidates() -> Iterator[Linker]:
         yield Linker((str(Path(folder, "zig")), "ld.lld"), "the wheel ziglang")
 
 
-def link(content: bytes) -> bytes:
-    """Link one relocatable AMDGPU object into a code object.
+def link(content: bytes, debug: bool = False) -> bytes:
+    """Link one relocatable AMDGPU object into a code object, without its debug sections unless `debug`.
 
     Raises `HkcError` HK653 where no linker runs, `HkcBug` with their words where those that do reject the object.
     """
     rejections: list[str] = []
     for linker in candidates():
         try:
-            return linker.link(content)
+            return linker.link(content, debug)
         except subprocess.CalledProcessError as failure:
             rejections.append(f"{linker.command[0]}: {failure.stderr.strip()}")
         except (OSError, subprocess.TimeoutExpired):

@@ -1,0 +1,48 @@
+"""Which source line an instruction comes from: the DWARF line table of a code object."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Line:
+    """From `address` up to the next entry's, code comes from this place; `line` 0 means from nowhere in particular."""
+
+    address: int
+    file: str
+    line: int
+    column: int
+
+
+def line_table(code: bytes) -> tuple[Line, ...]:
+    """The line table of a linked code object, by address; empty where it holds none or one that can't be read."""
+    from elftools.common.exceptions import DWARFError, ELFError
+    from elftools.elf.elffile import ELFFile
+
+    found = []
+    try:
+        elf = ELFFile(io.BytesIO(code))
+        if not elf.has_dwarf_info():
+            return ()
+        for unit in elf.get_dwarf_info().iter_CUs():
+            program = elf.get_dwarf_info().line_program_for_CU(unit)
+            files = program.header.file_entry if program else ()
+            first = 0 if unit.header.version >= 5 else 1
+            for entry in program.get_entries() if program else ():
+                state = entry.state
+                if state is not None:
+                    name = files[state.file - first].name if state.file - first < len(files) else b""
+                    found.append(Line(state.address, name.decode(errors="replace"), state.line, state.column))
+    except (ELFError, DWARFError, KeyError, IndexError, ValueError, AssertionError):
+        return ()
+    return tuple(sorted(found, key=lambda line: line.address))
+
+
+def place(table: tuple[Line, ...], address: int) -> Line | None:
+    """The last entry at or before `address` that names a line, or None where the table doesn't cover it."""
+    from bisect import bisect_right
+
+    at = bisect_right(table, address, key=lambda line: line.address) - 1
+    return table[at] if at >= 0 and table[at].line else None
