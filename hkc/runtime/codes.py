@@ -1,0 +1,22 @@
+"""Every code of calls and launches, with one sentence for `hkc explain`."""
+
+from __future__ import annotations
+
+CODES: dict[str, str] = {
+    "HK501": "A call gives every parameter of the kernel once; tensors that it only writes may be left out.",
+    "HK502": "A tensor is a NumPy array, or an object that shares its memory by DLPack; a number is a number.",
+    "HK503": "An array has the dtype of its parameter; nothing is converted silently.",
+    "HK504": "An array has as many dims as its parameter.",
+    "HK505": "A dim of one name has one extent, in all arrays of a call.",
+    "HK506": "A number lies within the range of its parameter's dtype.",
+    "HK507": "The elements of an array lie whole elements apart, at an address that is a multiple of their size.",
+    "HK508": "An array that a kernel writes to is writable, and no two of its elements share memory.",
+    "HK509": "A launch has fewer than 2^32 threads and at most 2^31 - 1 workgroups.",
+    "HK510": "The device that is asked for can't be used here.",
+    "HK511": "The GPU's run-time library reports an error.",
+    "HK512": "A kernel runs on the chip it was compiled for.",
+    "HK514": "A kernel is compiled for a chip; it is named where there is no GPU to ask.",
+    "HK515": "A file is compiled that holds exactly one kernel.",
+    "HK516": "A stage or device is one of those that there are.",
+    "HK517": "A result can't be written to its file.",
+}

@@ -1,0 +1,106 @@
+"""The emulator as a device: arguments are copied into its memory, strides and all, and outputs back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from functools import lru_cache
+
+import numpy as np
+
+from hkc.emulate import Memory, Program, launch
+from hkc.emulate.memory import Space
+from hkc.handover import Binary
+from hkc.machine.abi import View, pack
+from hkc.runtime.arguments import Arguments, workgroups
+from hkc.runtime.arrays import Tensor
+from hkc.runtime.device import PAGE, LaunchResult, Progress, Region, moved, regions
+from hkc.support.errors import HkcBug, error
+from hkc.targets.chip import load
+
+
+class Emulator:
+    """Runs machine code on the CPU, with checks that no GPU makes.
+
+    Accesses outside the tensors fault. Gaps between the elements of a strided tensor count as never written: reading
+    them is a finding, storing to them a bug. `seed` other than 0 interleaves the waves in an order drawn from it.
+    """
+
+    name = "emulator"
+
+    def __init__(self, seed: int = 0) -> None:
+        self.seed = seed
+
+    def run(self, binary: Binary, arguments: Arguments, progress: Progress | None = None) -> LaunchResult:
+        """See `Device.run`. Raises `HkcError` HK509 for a grid that is too large, HK510 for memory of a GPU."""
+        began = time.perf_counter()
+        (info,) = binary.plan.launches
+        _check_on_host(arguments.tensors)
+        wave = load(binary.arch).compute.wave
+        count = workgroups(info, arguments.names, wave)
+        if count == 0:
+            return LaunchResult(self.name, time.perf_counter() - began, 0, None)
+        copies = _Copies(arguments.tensors)
+        entry = info.entry(copies.views)
+        result = launch(
+            _program(binary.hsaco),
+            entry.symbol,
+            workgroups=(count, 1, 1),
+            threads=(info.waves * wave, 1, 1),
+            kernarg=pack(info.params, copies.views, arguments.scalars),
+            memory=copies.memory,
+            seed=self.seed,
+            progress=progress,
+        )
+        copies.fetch(info.outputs)
+        seconds = time.perf_counter() - began
+        return LaunchResult(self.name, seconds, result.instructions, entry.symbol, result.findings)
+
+
+@lru_cache(maxsize=8)
+def _program(hsaco: bytes) -> Program:
+    return Program.load(hsaco)
+
+
+def _check_on_host(tensors: Mapping[str, Tensor]) -> None:
+    for name, t in tensors.items():
+        if t.array is None:
+            raise error("HK510", f"`{name}` lies in the memory of a GPU, which the emulator can't reach")
+
+
+class _Copies:
+    """The arguments inside the emulator's memory; `views` say where."""
+
+    def __init__(self, tensors: Mapping[str, Tensor]) -> None:
+        self.memory = Memory()
+        self.views: dict[str, View] = {name: t.view for name, t in tensors.items()}  # empty tensors keep theirs
+        self._tensors = tensors
+        self._spaces: dict[Region, tuple[Space, int]] = {}
+        for region in regions(tensors):
+            self._copy(region)
+
+    def _copy(self, region: Region) -> None:
+        base = self.memory.allocate(region.size, " and ".join(region.params), PAGE, region.start % PAGE)
+        allocation = self.memory.find(base)
+        assert allocation is not None
+        space = allocation.space
+        for name in region.params:
+            t = self._tensors[name]
+            region.elements(space.data, t)[...] = t.array
+            size = t.view.itemsize
+            region.elements(space.valid, t, f"u{size}")[...] = int.from_bytes(b"\1" * size, "little")
+            self.views[name] = moved(t.view, region, base)
+        written = int(np.count_nonzero(space.valid[: region.size]))
+        space.complete = written == region.size
+        self._spaces[region] = space, written
+
+    def fetch(self, outputs: tuple[str, ...]) -> None:
+        """Copy the elements of the outputs back. Raises `HkcBug` where more than elements was written."""
+        for region, (space, written) in self._spaces.items():
+            if np.count_nonzero(space.valid[: region.size]) != written:
+                raise HkcBug(f"the kernel stored between the elements of {' or '.join(region.params)}")
+            for name in region.params:
+                if name in outputs:
+                    t = self._tensors[name]
+                    assert t.array is not None
+                    t.array[...] = region.elements(space.data, t)
