@@ -6,10 +6,20 @@ import math
 import operator
 from collections.abc import Callable, Sequence
 
-from hkc.dialects.types import GlobalType, IndexType, ScalarType, TileType, extents
+from hkc.dialects.types import IndexType, ScalarType, TileType, extents
 from hkc.frontend.builder import Builder
 from hkc.frontend.program import Value
-from hkc.frontend.scope import Meaning, Number, Operand, describe, is_integral, is_number, scalar_dtype, tile_type
+from hkc.frontend.scope import (
+    Meaning,
+    Number,
+    Operand,
+    describe,
+    element_dtype,
+    global_type,
+    is_integral,
+    is_number,
+    tile_type,
+)
 from hkc.support.dtypes import DTYPES, DType
 from hkc.support.errors import HkcError, Span, error
 
@@ -27,11 +37,17 @@ _INT_OPS = {
     "cdiv": "ceildivsi",
 }
 
+
+def _least_or_greatest(choose: Callable[[Number, Number], Number]) -> Callable[[Number, Number], Number]:
+    """`min` or `max` as they are on tiles: NaN wins."""
+    return lambda a, b: a if a != a else b if b != b else choose(a, b)
+
+
 _FOLD: dict[str, Callable[[Number, Number], Number]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul,
-    "/": operator.truediv, "//": operator.floordiv, "%": operator.mod,
-    "max": max, "min": min, "cdiv": lambda a, b: -(-a // b), "==": operator.eq, "!=": operator.ne, "<": operator.lt,
-    "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+    "/": operator.truediv, "//": operator.floordiv, "%": operator.mod, "cdiv": lambda a, b: -(-a // b),
+    "max": _least_or_greatest(max), "min": _least_or_greatest(min),
+    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
 
 FLOAT_FUNCTIONS: dict[str, Callable[[float], float]] = {
@@ -67,9 +83,11 @@ def negative(b: Builder, operand: Operand, span: Span) -> Meaning:
     """`-operand`."""
     _refuse_non_values("-", operand)
     meaning = operand.meaning
-    dtype = _dtype(meaning)
-    if isinstance(meaning, Value) and dtype is not None and DTYPES[dtype].is_float:
-        return b.op("arith.negf", [meaning], meaning.type, span)
+    if isinstance(meaning, float):
+        return -meaning
+    dtype = element_dtype(meaning)
+    if dtype is not None and dtype.is_float:
+        return b.op("arith.negf", [operand.value], operand.value.type, span)
     return binary(b, "-", Operand(0, operand.expr), operand, span)
 
 
@@ -77,13 +95,12 @@ def function(b: Builder, name: str, operand: Operand, span: Span) -> Meaning:
     """An element-wise function of `FLOAT_FUNCTIONS`, or `abs`."""
     _refuse_non_values(name, operand)
     meaning = operand.meaning
-    if isinstance(meaning, (bool, int, float)):
+    if is_number(meaning):
         return _fold_function(name, meaning, span)
-    assert isinstance(meaning, Value)
-    dtype = _dtype(meaning)
-    if name == "abs" and dtype is not None and DTYPES[dtype].kind != "bool":
-        return b.op("math.absf" if DTYPES[dtype].is_float else "math.absi", [meaning], meaning.type, span)
-    if dtype is None or not DTYPES[dtype].is_float:
+    dtype, value = element_dtype(meaning), operand.value
+    if name == "abs" and dtype is not None and dtype.kind != "bool":
+        return b.op("math.absf" if dtype.is_float else "math.absi", [value], value.type, span)
+    if dtype is None or not dtype.is_float:
         raise error(
             "HK204",
             f"`{name}` takes floats, not {describe(meaning)}",
@@ -91,18 +108,16 @@ def function(b: Builder, name: str, operand: Operand, span: Span) -> Meaning:
             notes=operand.origin("dtype"),
             hint=f"convert it first: {name}(cast(…, f32))",
         )
-    return b.op(f"math.{name}", [meaning], meaning.type, span)
+    return b.op(f"math.{name}", [value], value.type, span)
 
 
 def select(b: Builder, condition: Operand, yes: Operand, no: Operand, span: Span) -> Meaning:
     """`where(condition, yes, no)`, with all three broadcast together."""
     for side in (condition, yes, no):
         _refuse_non_values("where", side)
-    if isinstance(condition.meaning, bool):
-        chosen = yes if condition.meaning else no
-        if is_number(yes.meaning) and is_number(no.meaning):
-            return chosen.meaning
-    if _dtype(condition.meaning) != "bool" and not isinstance(condition.meaning, bool):
+    if isinstance(condition.meaning, bool) and is_number(yes.meaning) and is_number(no.meaning):
+        return yes.meaning if condition.meaning else no.meaning
+    if element_dtype(condition.meaning) != DTYPES["bool"] and not isinstance(condition.meaning, bool):
         raise error(
             "HK204",
             f"the condition of `where` is {describe(condition.meaning)}, not bool",
@@ -116,12 +131,9 @@ def select(b: Builder, condition: Operand, yes: Operand, no: Operand, span: Span
         raise error(
             "HK204", "neither value of `where` has a dtype", yes.span, no.span, hint=f"write cast({yes.meaning}, f32)"
         )
-    chosen_type = tile_type(condition.meaning)
-    a, c = align(b, "where", [yes, no], span, () if chosen_type is None else chosen_type.shape)
-    shape = a.type.shape if isinstance(a.type, TileType) else ()
+    shape = common_shape([condition, yes, no])
+    a, c = align(b, "where", [yes, no], span, shape)
     flag = align(b, "where", [condition], span, shape)[0]
-    if isinstance(flag.type, TileType) and flag.type.shape != shape:
-        raise _unlike(condition, yes, flag.type.shape, shape)
     return b.op("arith.select", [flag, a, c], a.type, span)
 
 
@@ -134,45 +146,62 @@ def index(b: Builder, operand: Operand) -> Value:
         )
     if isinstance(meaning, int):
         return b.constant(meaning, IndexType(), operand.span)
-    assert isinstance(meaning, Value)
-    if isinstance(meaning.type, IndexType):
-        return meaning
-    converted = b.op("arith.index_cast", [meaning], IndexType(), operand.span)
-    converted.extent = meaning.extent
+    value = operand.value
+    if isinstance(value.type, IndexType):
+        return value
+    converted = b.op("arith.index_cast", [value], IndexType(), operand.span)
+    converted.extent = value.extent
     return converted
 
 
-def align(b: Builder, op: str, operands: Sequence[Operand], span: Span, least: tuple[int, ...] = ()) -> list[Value]:
-    """Operands as values of one dtype and one shape: numbers adopt the dtype, shapes broadcast as in NumPy.
+def align(
+    b: Builder, op: str, operands: Sequence[Operand], span: Span, shape: tuple[int, ...] | None = None
+) -> list[Value]:
+    """Operands as values of one dtype and one shape, () for scalars: numbers adopt the dtype, shapes broadcast.
 
-    The common shape is broadcast with `least` as well. A shape of () means scalars.
+    The shape is the one they have in common unless given. Raises `HkcError` where dtypes or shapes don't go together.
     """
-    typed = [o for o in operands if _dtype(o.meaning) is not None]
+    dtype = _common_dtype(op, operands)
+    shape = common_shape(operands) if shape is None else shape
+    return [_aligned(b, o, dtype, shape, span) for o in operands]
+
+
+def _common_dtype(op: str, operands: Sequence[Operand]) -> str:
+    """The dtype of all operands that have one; numbers alone are only ever conditions."""
+    typed = [o for o in operands if element_dtype(o.meaning) is not None]
     for o in operands:
         if isinstance(o.meaning, Value) and isinstance(o.meaning.type, IndexType):
-            wanted = _dtype(typed[0].meaning) if typed else "f32"
-            raise error(
-                "HK204",
-                f"`{op}` mixes an index with {_others(typed)}",
-                o.span,
-                *(t.span for t in typed),
-                hint=f"convert the index first: cast(…, {wanted})",
-            )
-    dtype = _dtype(typed[0].meaning) if typed else "bool"
-    assert dtype is not None
-    for o in typed[1:]:
-        if _dtype(o.meaning) != dtype:
-            raise _mixed(op, typed[0], o)
-    shape, widest = least, typed[0] if typed else operands[0]
-    for o in typed:
+            other = describe(typed[0].meaning) if typed else "a float"
+            wanted = element_dtype(typed[0].meaning) if typed else "f32"
+            hint = f"convert the index first: cast(…, {wanted})"
+            raise error("HK204", f"`{op}` mixes an index with {other}", o.span, *(t.span for t in typed), hint=hint)
+    dtypes = [d for o in operands if (d := element_dtype(o.meaning)) is not None]
+    for o, dtype in zip(typed, dtypes, strict=True):
+        if dtype != dtypes[0]:
+            raise _mixed(op, typed[0], dtypes[0], o, dtype)
+    return dtypes[0].name if dtypes else "bool"
+
+
+def common_shape(operands: Sequence[Operand]) -> tuple[int, ...]:
+    """The shape to which all tiles among the operands broadcast; () where there is none. Raises `HkcError`."""
+    shape: tuple[int, ...] = ()
+    widest = operands[0]
+    for o in operands:
         tile = tile_type(o.meaning)
-        if tile is not None:
-            both = broadcast(shape, tile.shape)
-            if both is None:
-                raise _unlike(widest, o, shape, tile.shape)
-            widest = o if both == tile.shape else widest
-            shape = both
-    return [_aligned(b, o, dtype, shape, span) for o in operands]
+        if tile is None:
+            continue
+        both = broadcast(shape, tile.shape)
+        if both is None:
+            raise error(
+                "HK202",
+                f"shapes {extents(shape)} and {extents(tile.shape)} don't broadcast",
+                widest.span,
+                o.span,
+                notes=(*widest.origin(), *o.origin()),
+                hint="from the right, extents must be equal or one of them 1; keepdims=True keeps a reduced dim",
+            )
+        widest, shape = o if both == tile.shape else widest, both
+    return shape
 
 
 def broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...] | None:
@@ -184,26 +213,12 @@ def broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...] | None:
 
 
 def _aligned(b: Builder, operand: Operand, dtype: str, shape: tuple[int, ...], span: Span) -> Value:
-    meaning = operand.meaning
-    if isinstance(meaning, (bool, int, float)):
-        return b.constant(meaning, TileType(shape, dtype) if shape else ScalarType(dtype), operand.span)
-    assert isinstance(meaning, Value)
-    return b.spread(meaning, shape, span)
+    if is_number(operand.meaning):
+        return b.constant(operand.meaning, TileType(shape, dtype) if shape else ScalarType(dtype), operand.span)
+    return b.spread(operand.value, shape, span)
 
 
-def _unlike(a: Operand, b: Operand, one: tuple[int, ...], other: tuple[int, ...]) -> HkcError:
-    return error(
-        "HK202",
-        f"shapes {extents(one)} and {extents(other)} don't broadcast",
-        a.span,
-        b.span,
-        notes=(*a.origin(), *b.origin()),
-        hint="from the right, extents must be equal or one of them 1; keepdims=True keeps a reduced dim",
-    )
-
-
-def _mixed(op: str, a: Operand, b: Operand) -> HkcError:
-    one, other = (DTYPES[d] for d in (_dtype(a.meaning), _dtype(b.meaning)) if d is not None)
+def _mixed(op: str, a: Operand, one: DType, b: Operand, other: DType) -> HkcError:
     wider = max(one, other, key=lambda d: (d.is_float, d.bits, d.digits))
     return error(
         "HK204",
@@ -215,21 +230,11 @@ def _mixed(op: str, a: Operand, b: Operand) -> HkcError:
     )
 
 
-def _others(typed: Sequence[Operand]) -> str:
-    return describe(typed[0].meaning) if typed else "a float"
-
-
-def _dtype(meaning: Meaning) -> str | None:
-    """The dtype of a tile or scalar."""
-    tile = tile_type(meaning)
-    return tile.dtype if tile else scalar_dtype(meaning)
-
-
 def _refuse_non_values(op: str, operand: Operand) -> None:
     meaning = operand.meaning
     if isinstance(meaning, (DType, tuple)):
         raise error("HK201", f"`{op}` takes numbers and tiles, not {describe(meaning)}", operand.span)
-    if isinstance(meaning, Value) and isinstance(meaning.type, GlobalType):
+    if global_type(meaning):
         raise error(
             "HK201",
             f"`{op}` takes numbers and tiles, not {describe(meaning)}",
@@ -240,7 +245,7 @@ def _refuse_non_values(op: str, operand: Operand) -> None:
 
 def _fold(op: str, left: Operand, right: Operand, span: Span) -> Number:
     a, c = left.meaning, right.meaning
-    assert isinstance(a, (bool, int, float)) and isinstance(c, (bool, int, float))
+    assert is_number(a) and is_number(c)
     if op not in COMPARISONS and (isinstance(a, bool) or isinstance(c, bool)):
         raise error("HK204", f"`{op}` takes numbers, not bool", span)
     if op == "cdiv" and (isinstance(a, float) or isinstance(c, float)):
@@ -283,12 +288,12 @@ def _of_values(b: Builder, op: str, values: list[Value], span: Span) -> Value:
     x, y = values
     assert isinstance(x.type, (TileType, ScalarType))
     dtype = DTYPES[x.type.dtype]
+    if dtype.kind == "bool" and op not in ("==", "!="):
+        raise error("HK204", f"`{op}` takes numbers, not bool", span)
     if op in COMPARISONS:
         result = TileType(x.type.shape, "bool") if isinstance(x.type, TileType) else ScalarType("bool")
         name = "arith.cmpf" if dtype.is_float else "arith.cmpi"
         return b.op(name, [x, y], result, span, predicate=COMPARISONS[op][0 if dtype.is_float else 1])
-    if dtype.kind == "bool":
-        raise error("HK204", f"`{op}` takes numbers, not bool", span)
     if dtype.is_float:
         if op not in _FLOAT_OPS:
             raise error("HK204", f"`{op}` on {dtype} is not in the language yet", span)

@@ -5,14 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from hkc.dialects.types import GlobalType, ScalarType, TileType
+from hkc.dialects.types import ScalarType
 from hkc.frontend import arithmetic, functions, syntax
 from hkc.frontend.builder import Builder
 from hkc.frontend.codes import RANK
 from hkc.frontend.grid import Grid
 from hkc.frontend.program import Value
-from hkc.frontend.scope import Meaning, Number, Operand, Scope, describe, scalar_dtype, suggestion, tile_type
-from hkc.support.dtypes import DTYPES, DType
+from hkc.frontend.scope import (
+    Meaning,
+    Number,
+    Operand,
+    Scope,
+    describe,
+    element_dtype,
+    global_type,
+    is_number,
+    scalar_dtype,
+    suggestion,
+    tile_type,
+)
+from hkc.support.dtypes import DType
 from hkc.support.errors import Span, error
 
 
@@ -87,14 +99,10 @@ class Expressions:
                     base.span,
                     notes=base.origin(),
                 )
-            assert isinstance(base.meaning, Value)
-            return self.b.tile_op("transpose", [base.meaning], expr.span, {"x": base}, permutation=(1, 0))[0]
-        if (
-            word == "dtype"
-            and isinstance(base.meaning, Value)
-            and isinstance(base.meaning.type, (GlobalType, ScalarType, TileType))
-        ):
-            return DTYPES[base.meaning.type.dtype]
+            return self.b.tile_op("transpose", [base.value], expr.span, {"x": base}, permutation=(1, 0))[0]
+        dtype = element_dtype(base.meaning)
+        if word == "dtype" and dtype is not None:
+            return dtype
         raise error(
             "HK307", f"{describe(base.meaning)} has no `.{word}`", expr.name.span, hint=suggestion(word, ("T", "dtype"))
         )
@@ -111,8 +119,8 @@ class Expressions:
             )
         base = self.operand(expr.base)
         hint = "read a tile of it: load(tensor, [offsets], [shape]); or is a comma missing before `[`?"
-        is_tensor = isinstance(base.meaning, Value) and isinstance(base.meaning.type, GlobalType)
-        raise error("HK201", f"{describe(base.meaning)} can't be indexed", expr.span, hint=hint if is_tensor else None)
+        tensor = global_type(base.meaning)
+        raise error("HK201", f"{describe(base.meaning)} can't be indexed", expr.span, hint=hint if tensor else None)
 
     def _call(self, call: syntax.Call) -> Meaning | None:
         if isinstance(call.callee, syntax.Index):
@@ -142,7 +150,7 @@ class Expressions:
     def tensor(self, expr: syntax.Expr) -> Operand:
         """A tensor parameter."""
         operand = self.operand(expr)
-        if not (isinstance(operand.meaning, Value) and isinstance(operand.meaning.type, GlobalType)):
+        if global_type(operand.meaning) is None:
             raise error(
                 "HK201",
                 f"a tensor is needed here, not {describe(operand.meaning)}",
@@ -155,13 +163,12 @@ class Expressions:
         """A tile."""
         operand = self.operand(expr)
         if tile_type(operand.meaning) is None:
-            is_tensor = isinstance(operand.meaning, Value) and isinstance(operand.meaning.type, GlobalType)
             raise error(
                 "HK201",
                 f"a tile is needed here, not {describe(operand.meaning)}",
                 operand.span,
                 notes=operand.origin("type"),
-                hint="load one: load(tensor, [offsets], [shape])" if is_tensor else None,
+                hint="load one: load(tensor, [offsets], [shape])" if global_type(operand.meaning) else None,
             )
         return operand
 
@@ -236,7 +243,7 @@ class Expressions:
     def element(self, expr: syntax.Expr, dtype: str) -> Value:
         """A scalar of `dtype`; a number adopts it."""
         operand = self.operand(expr)
-        if isinstance(operand.meaning, (bool, int, float)):
+        if is_number(operand.meaning):
             return self.b.constant(operand.meaning, ScalarType(dtype), operand.span)
         if scalar_dtype(operand.meaning) != dtype:
             raise error(
@@ -246,8 +253,7 @@ class Expressions:
                 notes=operand.origin("type"),
                 hint=f"convert it first: cast(…, {dtype})",
             )
-        assert isinstance(operand.meaning, Value)
-        return operand.meaning
+        return operand.value
 
     def zero(self, dtype: str) -> Number:
         """The zero of a dtype."""

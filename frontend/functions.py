@@ -6,11 +6,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hkc.dialects.types import GlobalType, IndexType, ScalarType, TileType
+from hkc.dialects.types import IndexType, ScalarType, TileType
 from hkc.frontend import arithmetic, syntax
 from hkc.frontend.builder import fit
 from hkc.frontend.program import Value
-from hkc.frontend.scope import Meaning, Operand, describe, is_integral, scalar_dtype, suggestion, tile_type
+from hkc.frontend.scope import (
+    Meaning,
+    Operand,
+    describe,
+    element_dtype,
+    global_type,
+    is_integral,
+    is_number,
+    scalar_dtype,
+    suggestion,
+    tile_type,
+)
 from hkc.support.dtypes import DTYPES, DType
 from hkc.support.errors import Span, error
 
@@ -79,24 +90,23 @@ def function(signature: str, spelling: str | None = None) -> Callable[[Handler],
 @function("load(tensor, offsets, shape, fill=0)", "load(tensor, [offset, …], [extent, …], fill=0)")
 def _load(c: Expressions, given: Given, span: Span) -> Meaning:
     tensor = c.tensor(given["tensor"])
-    assert isinstance(tensor.meaning, Value) and isinstance(tensor.meaning.type, GlobalType)
-    dtype = tensor.meaning.type.dtype
+    kind = global_type(tensor.meaning)
+    assert kind is not None
+    dtype = kind.dtype
     offsets = c.offsets(given["offsets"])
     shape = c.shape(given["shape"])
     fill = c.element(given["fill"], dtype) if "fill" in given else c.b.constant(c.zero(dtype), ScalarType(dtype), span)
     places = {"src": tensor, "offsets": Operand(0, given["offsets"]), "shape": Operand(0, given["shape"])}
-    return c.b.tile_op("load", [tensor.meaning, fill, *offsets], span, places, TileType(shape, dtype))[0]
+    return c.b.tile_op("load", [tensor.value, fill, *offsets], span, places, TileType(shape, dtype))[0]
 
 
 @function("store(tensor, offsets, value)", "store(tensor, [offset, …], value)")
 def _store(c: Expressions, given: Given, span: Span) -> None:
     tensor = c.tensor(given["tensor"])
-    assert isinstance(tensor.meaning, Value)
     offsets = c.offsets(given["offsets"])
     value = c.tile(given["value"])
-    assert isinstance(value.meaning, Value)
     places = {"value": value, "dst": tensor, "offsets": Operand(0, given["offsets"])}
-    c.b.tile_op("store", [value.meaning, tensor.meaning, *offsets], span, places)
+    c.b.tile_op("store", [value.value, tensor.value, *offsets], span, places)
 
 
 @function("dot(a, b, acc=0)")
@@ -107,49 +117,42 @@ def _dot(c: Expressions, given: Given, span: Span) -> Meaning:
 def dot(c: Expressions, a: Operand, b: Operand, acc: Operand | None, span: Span) -> Value:
     """`acc + a @ b`; without `acc` it starts from zeros."""
     places = {"a": a, "b": b}
-    assert isinstance(a.meaning, Value) and isinstance(b.meaning, Value)
     left, right = tile_type(a.meaning), tile_type(b.meaning)
     assert left is not None and right is not None
     if acc is not None:
-        assert isinstance(acc.meaning, Value)
-        start = acc.meaning
+        start = acc.value
         places["acc"] = acc
     else:
         start = c.b.constant(0, TileType((left.shape[0], right.shape[-1]), "f32"), span)
-    return c.b.tile_op("dot", [a.meaning, b.meaning, start], span, places)[0]
+    return c.b.tile_op("dot", [a.value, b.value, start], span, places)[0]
 
 
 @function("cast(x, dtype)")
 def _cast(c: Expressions, given: Given, span: Span) -> Meaning:
     x, dtype = c.operand(given["x"]), c.dtype(given["dtype"])
     meaning = x.meaning
-    if isinstance(meaning, (bool, int, float)):
+    if is_number(meaning):
         return c.b.constant(meaning, ScalarType(dtype), span)
     tile = tile_type(meaning)
-    if tile is not None:
-        assert isinstance(meaning, Value)
-        return (
-            meaning
-            if tile.dtype == dtype
-            else c.b.tile_op("cast", [meaning], span, {"x": x}, TileType(tile.shape, dtype))[0]
-        )
-    if scalar_dtype(meaning) is None and not is_integral(meaning):
+    if tile is None and scalar_dtype(meaning) is None and not is_integral(meaning):
         raise error("HK201", f"`cast` converts tiles and numbers, not {describe(meaning)}", x.span)
-    assert isinstance(meaning, Value)
-    return _cast_scalar(c, meaning, DTYPES[dtype], span)
+    source = element_dtype(meaning)
+    if source == DTYPES[dtype]:
+        return meaning
+    if dtype == "bool":
+        raise error("HK204", f"`cast` makes no bool of {describe(meaning)}", x.span, hint="compare it with 0")
+    if tile is not None:
+        return c.b.tile_op("cast", [x.value], span, {"x": x}, TileType(tile.shape, dtype))[0]
+    return _cast_scalar(c, x.value, DTYPES[dtype], span)
 
 
 def _cast_scalar(c: Expressions, value: Value, target: DType, span: Span) -> Value:
     if isinstance(value.type, IndexType):
-        value = c.b.op(
-            "arith.index_cast", [value], ScalarType("i32" if target.bits == 32 and not target.is_float else "i64"), span
-        )
+        value = c.b.op("arith.index_cast", [value], ScalarType("i32" if target.name == "i32" else "i64"), span)
     assert isinstance(value.type, ScalarType)
     source = DTYPES[value.type.dtype]
     if source == target:
         return value
-    if target.kind == "bool":
-        raise error("HK204", f"`cast` makes no bool of {source}", span, hint="compare it with 0")
     if source.is_float and target.is_float:
         if source.bits == target.bits:
             value, source = c.b.op("arith.extf", [value], ScalarType("f32"), span), DTYPES["f32"]
@@ -168,55 +171,46 @@ def _where(c: Expressions, given: Given, span: Span) -> Meaning:
     return arithmetic.select(c.b, c.operand(given["condition"]), c.operand(given["a"]), c.operand(given["b"]), span)
 
 
-@function("cdiv(a, b)")
-def _cdiv(c: Expressions, given: Given, span: Span) -> Meaning:
-    return arithmetic.binary(c.b, "cdiv", c.operand(given["a"]), c.operand(given["b"]), span)
+def _pairwise(name: str, op: str) -> None:
+    @function(f"{name}(a, b)")
+    def _(c: Expressions, given: Given, span: Span) -> Meaning:
+        return arithmetic.binary(c.b, op, c.operand(given["a"]), c.operand(given["b"]), span)
 
 
-@function("maximum(a, b)")
-def _maximum(c: Expressions, given: Given, span: Span) -> Meaning:
-    return arithmetic.binary(c.b, "max", c.operand(given["a"]), c.operand(given["b"]), span)
+for _name, _op in (("cdiv", "cdiv"), ("maximum", "max"), ("minimum", "min")):
+    _pairwise(_name, _op)
 
 
-@function("minimum(a, b)")
-def _minimum(c: Expressions, given: Given, span: Span) -> Meaning:
-    return arithmetic.binary(c.b, "min", c.operand(given["a"]), c.operand(given["b"]), span)
-
-
-@function("max(x, b=x, axis=0, keepdims=False)", "max(a, b) or max(x, axis=…, keepdims=False)")
-def _max(c: Expressions, given: Given, span: Span) -> Meaning:
-    return _fold_or_choose(c, "max", given, span)
-
-
-@function("min(x, b=x, axis=0, keepdims=False)", "min(a, b) or min(x, axis=…, keepdims=False)")
-def _min(c: Expressions, given: Given, span: Span) -> Meaning:
-    return _fold_or_choose(c, "min", given, span)
-
-
-def _fold_or_choose(c: Expressions, kind: str, given: Given, span: Span) -> Meaning:
-    """`max(a, b)` is the greater of two; `max(x, axis=…)` reduces a tile."""
-    if "b" not in given:
+def _reduction(kind: str) -> None:
+    @function(f"{kind}(x, axis, keepdims=False)")
+    def _(c: Expressions, given: Given, span: Span) -> Meaning:
         return reduce(c, kind, given, span)
-    if "axis" in given or "keepdims" in given:
-        raise error("HK211", f"`{kind}` of two values has no axis", span, hint=f"{kind}(a, b) or {kind}(x, axis=…)")
-    return arithmetic.binary(c.b, kind, c.operand(given["x"]), c.operand(given["b"]), span)
 
 
-@function("sum(x, axis, keepdims=False)")
-def _sum(c: Expressions, given: Given, span: Span) -> Meaning:
-    return reduce(c, "sum", given, span)
+def _extreme(kind: str) -> None:
+    """`max(a, b)` is the greater of two; `max(x, axis=…)` reduces a tile."""
+    spelling = f"{kind}(a, b) or {kind}(x, axis=…, keepdims=False)"
+
+    @function(f"{kind}(x, b=x, axis=0, keepdims=False)", spelling)
+    def _(c: Expressions, given: Given, span: Span) -> Meaning:
+        if "b" not in given:
+            return reduce(c, kind, given, span)
+        if "axis" in given or "keepdims" in given:
+            raise error("HK211", f"`{kind}` of two values has no axis", span, hint=spelling)
+        return arithmetic.binary(c.b, kind, c.operand(given["x"]), c.operand(given["b"]), span)
 
 
-@function("prod(x, axis, keepdims=False)")
-def _prod(c: Expressions, given: Given, span: Span) -> Meaning:
-    return reduce(c, "prod", given, span)
+for _kind in ("sum", "prod"):
+    _reduction(_kind)
+for _kind in ("max", "min"):
+    _extreme(_kind)
 
 
 def reduce(c: Expressions, kind: str, given: Given, span: Span) -> Value:
     """A reduction along one axis; a negative axis counts from the end."""
     x = c.tile(given["x"])
     tile = tile_type(x.meaning)
-    assert isinstance(x.meaning, Value) and tile is not None
+    assert tile is not None
     if "axis" not in given:
         raise error("HK211", f"`{kind}` of a tile needs an axis", span, hint=f"{kind}(x, axis={len(tile.shape) - 1})")
     axis = c.whole_number(given["axis"], "an axis")
@@ -233,7 +227,7 @@ def reduce(c: Expressions, kind: str, given: Given, span: Span) -> Value:
             span,
             hint="keepdims=True keeps the dim, with extent 1",
         )
-    folded = c.b.tile_op("reduce", [x.meaning], span, {"x": x}, axis=axis, kind=kind)[0]
+    folded = c.b.tile_op("reduce", [x.value], span, {"x": x}, axis=axis, kind=kind)[0]
     return folded if keep else c.b.reshape(folded, tile.shape[:axis] + tile.shape[axis + 1 :], span)
 
 
@@ -273,7 +267,7 @@ def shaped(c: Expressions, made: syntax.Index, arguments: syntax.Call | None) ->
         raise error("HK211", "`full` needs a value", span, hint=SHAPED[name])
     given = Function("full", SHAPED[name], ("value",), 1, _cast).bind(arguments)
     value = c.operand(given["value"])
-    if isinstance(value.meaning, (bool, int, float)):
+    if is_number(value.meaning):
         fit(value.meaning, DTYPES[dtype], value.span)
         return c.b.constant(value.meaning, TileType(shape, dtype), span)
     return c.b.spread(c.element(given["value"], dtype), shape, span)

@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from lark import Token
 
 from hkc.frontend.indent import CLOSING, Layout, end_of, span_of
-from hkc.support.errors import HkcError, Note, Source, error
+from hkc.support.errors import HkcError, Note, Source, Span, error
 
 _ITEMS = ("const", "tune", "kernel", "example", "reference")
 _OPERAND_STARTS = frozenset({"NAME", "NUMBER", "LPAR", "LSQB"})
@@ -175,14 +175,12 @@ def _blocks(p: Place) -> HkcError | None:
             "this line is indented deeper than the one before, but nothing opened a block",
             span_of(p.source, p.token),
         )
+    line_end = p.previous or p.token
+    place = Span(p.source, line_end.line or 1, line_end.column or 1, line_end.line or 1, (line_end.column or 1) + 1)
     if "_INDENT" in p.expected:
-        line_end = p.previous or p.token
-        place = Token(
-            "", "", line=line_end.line, column=line_end.column, end_line=line_end.line, end_column=line_end.column
-        )
-        return error("HK110", "an indented body must follow this line", end_of(p.source, place))
-    if p.token.type == "_DEDENT" and (p.previous is None or p.previous.type == "_NEWLINE"):
-        return error("HK110", "this block has no statements", span_of(p.source, p.token))
+        return error("HK110", "an indented body must follow this line", place)
+    if p.token.type == "_DEDENT" and line_end.type == "_NEWLINE":
+        return error("HK110", "a statement must follow in this block", place)
     if p.expected == {"_NEWLINE"} and p.previous is not None and p.previous.type == "COLON":
         return error("HK110", "the body starts on a line of its own", span_of(p.source, p.token))
     return None
@@ -234,7 +232,7 @@ def _comparison_chain(p: Place) -> HkcError | None:
 
 
 def _missing_expression(p: Place) -> HkcError | None:
-    if not p.expected & _OPERAND_STARTS or p.expected & {"NAME"} == p.expected or p.token.type in _OPERAND_STARTS:
+    if not p.expected & _OPERAND_STARTS or p.expected <= {"NAME"} or p.token.type in _OPERAND_STARTS:
         return None
     if p.previous is None or p.previous.type in _OPERAND_ENDS or p.previous.type.startswith("_"):
         return None
@@ -265,6 +263,8 @@ def _anything(p: Place) -> HkcError:
         return error("HK101", f"the line ends too early after `{shorten(p.previous)}`", end_of(p.source, p.previous))
     known = sorted(_LITERALS[e] for e in p.expected if e in _LITERALS)
     hint = f"{quote_list(known)} could follow" if 0 < len(known) <= 3 else None
+    if p.token.type in _OPERAND_STARTS and "_NEWLINE" in p.expected:
+        hint = "a new statement starts on a line of its own"
     return error("HK101", f"`{shorten(p.token)}` can't stand here", span_of(p.source, p.token), hint=hint)
 
 

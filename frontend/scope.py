@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from typing import TypeGuard
 
 from hkc.dialects.types import GlobalType, IndexType, ScalarType, TileType
 from hkc.frontend import syntax
@@ -34,6 +35,12 @@ class Operand:
     def span(self) -> Span:
         """The place of the expression."""
         return self.expr.span
+
+    @property
+    def value(self) -> Value:
+        """The run-time value, where it is known to be one."""
+        assert isinstance(self.meaning, Value)
+        return self.meaning
 
     def origin(self, what: str = "shape") -> tuple[Note, ...]:
         """A note that shows where a named operand got its type, where that is another line."""
@@ -126,7 +133,7 @@ def count(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
-def is_number(meaning: Meaning) -> bool:
+def is_number(meaning: Meaning) -> TypeGuard[Number]:
     """Whether it is known at compile time (a dtype doesn't count)."""
     return isinstance(meaning, (bool, int, float))
 
@@ -134,6 +141,18 @@ def is_number(meaning: Meaning) -> bool:
 def tile_type(meaning: Meaning) -> TileType | None:
     """The type of a tile; None for anything else."""
     return meaning.type if isinstance(meaning, Value) and isinstance(meaning.type, TileType) else None
+
+
+def global_type(meaning: Meaning) -> GlobalType | None:
+    """The type of a tensor in memory; None for anything else."""
+    return meaning.type if isinstance(meaning, Value) and isinstance(meaning.type, GlobalType) else None
+
+
+def element_dtype(meaning: Meaning) -> DType | None:
+    """The dtype of a tensor, tile or scalar; None for anything else."""
+    if isinstance(meaning, Value) and isinstance(meaning.type, (GlobalType, TileType, ScalarType)):
+        return DTYPES[meaning.type.dtype]
+    return None
 
 
 def scalar_dtype(meaning: Meaning) -> str | None:

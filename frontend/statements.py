@@ -161,15 +161,15 @@ class Statements:
             raise error("HK201", "a loop runs over a range", iterable.span, hint="for k in range(start, stop, step):")
         if iterable.keywords or not 1 <= len(iterable.arguments) <= 3:
             raise error("HK211", "`range` takes one to three indices", iterable.span, hint="range(start, stop, step)")
-        parts = [self.expressions.operand(a) for a in iterable.arguments]
-        if len(parts) == 3 and isinstance(parts[2].meaning, int) and parts[2].meaning <= 0:
-            raise error("HK436", f"the step of a range must be positive, not {parts[2].meaning}", parts[2].span)
-        values = [arithmetic.index(self.b, p) for p in parts]
-        if len(values) == 1:
-            values.insert(0, self.b.constant(0, IndexType(), iterable.span))
-        if len(values) == 2:
-            values.append(self.b.constant(1, IndexType(), iterable.span))
-        return values[0], values[1], values[2]
+        ends = [arithmetic.index(self.b, self.expressions.operand(a)) for a in iterable.arguments[:2]]
+        if len(ends) == 1:
+            ends.insert(0, self.b.constant(0, IndexType(), iterable.span))
+        step = 1
+        for argument in iterable.arguments[2:]:
+            step = self.expressions.whole_number(argument, "the step of a range")
+            if step <= 0:
+                raise error("HK436", f"the step of a range must be positive, not {step}", argument.span)
+        return ends[0], ends[1], self.b.constant(step, IndexType(), iterable.span)
 
     def _carried(self, loop: syntax.For) -> list[syntax.Name]:
         """The variables that exist before the loop and are assigned in it, in the order of their first assignment."""

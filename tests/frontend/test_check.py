@@ -118,6 +118,21 @@ def test_types(expression: str, shape: tuple[int, ...], dtype: str) -> None:
     assert type_of(expression) == TileType(shape, dtype)
 
 
+def test_numbers_fold_as_tiles_compute() -> None:
+    text = """const A = max(1.0, nan)
+const B = min(nan, 1.0)
+const C = -0.0
+const D = -7 // 2
+const E = -7 % 4
+const F = cdiv(7, 2)
+const G = 0.5 * exp2(3)
+const H = abs(-3) < 4
+kernel k(X: global[f32, M]):
+    x = 1
+"""
+    assert [str(v) for _, v in checked(text).constants] == ["nan", "nan", "-0.0", "-4", "1", "4", "4.0", "True"]
+
+
 def test_accumulation_is_one_op() -> None:
     body = checked(HEAD + "    c = zeros[f32, 16, 16]\n    c += dot(a, a.T)\n").kernels[0].body
     named = [op.name for op in ops(body)]
