@@ -19,12 +19,16 @@ verifier. `hkc.dialects.load` makes the IRDL dialect from them.
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from hkc.dialects.types import Type
+from hkc.support.dtypes import DTYPES
 
 
 @dataclass
@@ -129,6 +133,27 @@ class OpRecord:
             return None
         got = rule(*self.bind(operands), **attributes)
         return got if isinstance(got, tuple) or got is None else (got,)
+
+
+def evaluate(meaning: Callable[..., Any], *operands: Any, result: Type | None, **offered: Any) -> Any:
+    """What an op means for these operands and attributes.
+
+    A meaning that depends on its result's type asks for parts of it by keyword: `shape`, `size`, `dtype` (NumPy's) or
+    the type itself as `result`; these, and anything else in `offered`, are passed to those who ask.
+    """
+    offered |= {name: value for name, value in vars(result).items() if name != "layout"} if result else {}
+    if "dtype" in offered:
+        offered["dtype"] = DTYPES[offered["dtype"]].numpy
+    offered["result"] = result
+    return meaning(*operands, **{name: offered[name] for name in _keywords(meaning) if name in offered})
+
+
+@functools.lru_cache(maxsize=1024)
+def _keywords(meaning: Callable[..., Any]) -> tuple[str, ...]:
+    if isinstance(meaning, np.ufunc) or meaning is np.where:
+        return ()
+    parameters = inspect.signature(meaning).parameters.values()
+    return tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
 
 
 @dataclass

@@ -66,7 +66,7 @@ class Load:
 
     @staticmethod
     def meaning(src: Any, fill: Any, offsets: tuple[int, ...], *, shape: tuple[int, ...]) -> Any:
-        tile = np.full(shape, fill, dtype=src.dtype)
+        tile = np.broadcast_to(fill, shape).copy()
         inside, at = window(src.shape, offsets, shape)
         tile[at] = src[inside]
         return tile

@@ -47,7 +47,7 @@ class Reduce:
 
     @staticmethod
     def meaning(x: Any, *, axis: int, kind: str) -> Any:
-        return KINDS[kind].reduce(x, axis=axis, keepdims=True)
+        return KINDS[kind].reduce(x, axis=axis, keepdims=True, dtype=x.dtype)
 
     @staticmethod
     def forward(layout: DistributedLayout, x: TileType, d: TileType, *, axis: int, kind: str) -> DistributedLayout:

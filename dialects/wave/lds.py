@@ -51,8 +51,9 @@ class LdsAlloc:
     )
 
     @staticmethod
-    def meaning(machine: Workgroup, *, offset: int, map: LdsMap) -> tuple[Bytes, LdsMap]:
-        return Bytes(machine.lds[offset : offset + map.bytes]), map
+    def meaning(machine: Workgroup, *, offset: int, result: OpaqueType) -> tuple[Bytes, LdsMap]:
+        lds = buffer_map(result)
+        return Bytes(machine.lds[offset : offset + lds.bytes]), lds
 
     @staticmethod
     def lower(b: Any, op: Any, *operands: Any) -> list[Any]:

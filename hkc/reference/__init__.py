@@ -1,0 +1,60 @@
+"""The oracle: tile IR run with the ops' NumPy meanings, error bounds from the same meanings, and the comparison.
+
+`run` and `bound` need MLIR and so belong into the worker process (`worker.call("hkc.reference:run", …)`); `compare`
+works anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from hkc.frontend.program import Checked
+from hkc.reference.compare import Comparison, compare
+
+if TYPE_CHECKING:
+    import numpy as np
+
+__all__ = ["Comparison", "bound", "compare", "run"]
+
+
+def run(checked: Checked, arrays: Mapping[str, Any], scalars: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """What the kernels of a file store, by parameter name, each op in the arithmetic of its dtype.
+
+    `arrays` holds all tensors, outputs included (of which elements that no tile covers keep their value); none is
+    changed. bf16 arrays are those of ml_dtypes.
+    """
+    import numpy as np
+
+    return _walk(checked, arrays, scalars, np.asarray, np.asarray)
+
+
+def bound(
+    checked: Checked, arrays: Mapping[str, Any], scalars: Mapping[str, Any] | None = None
+) -> dict[str, tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]:
+    """For every output, by parameter name, its values in float64 and how far a right result may be from them.
+
+    See `hkc.reference.bounded` for what the bound takes into account.
+    """
+    import numpy as np
+
+    from hkc.reference.bounded import Bounded
+
+    found = _walk(checked, arrays, scalars, Bounded.exact, Bounded.literal)
+    return {name: (np.asarray(a.value, np.float64), np.array(a.errors)) for name, a in found.items()}
+
+
+def _walk(
+    checked: Checked, arrays: Mapping[str, Any], scalars: Mapping[str, Any] | None, lift: Any, literal: Any
+) -> dict[str, Any]:
+    from hkc.dialects.load import load
+    from hkc.frontend.emit import build
+    from hkc.reference.walk import Domain, walk
+    from hkc.support.mlir import context, ir
+
+    outputs = {name for kernel in checked.kernels for name in kernel.outputs}
+    tensors = {n: lift(a.copy() if n in outputs else a) for n, a in arrays.items()}
+    with context(), ir.Location.unknown():
+        load()
+        walk(build(checked), tensors, scalars or {}, Domain(lift, literal))
+    return {name: tensors[name] for name in outputs}

@@ -1,0 +1,339 @@
+"""Arrays that carry a bound on their own rounding error: the source of every tolerance.
+
+A `Bounded` holds, for each element, the value in float64 and a bound on how far a computation in the array's dtype can
+be from it. It stands in for an array in the NumPy meanings of ops (`__array_ufunc__`, `__array_function__`), so that
+the very meaning that says what a kernel computes also says how exactly.
+
+The analysis is the running error analysis of Higham, "Accuracy and Stability of Numerical Algorithms", sections 3.1 to
+3.3 and 4.2, without dropping second-order terms. Every function spreads the errors of its operands and adds its own
+rounding: `ulps` times the spacing at the largest value the computed result may have.
+
+A sum of n terms is bounded for every order of its n - 1 additions by ((1 + u)^n - 1) times the sum of the magnitudes. A
+matrix product adds two to its depth: matrix units cut the products of a group below 2^-24 of the largest and let the
+accumulator join by one more cut and one more rounding per group (the rule is in `hkc/emulate/matrix.py`), and groups of
+more than one product have additions to spare. An addition right after it, in the same meaning, is part of that sum,
+since an accumulator takes part in every one of its additions.
+
+An error is 0 where a result is certain, infinities and NaN included; it is infinite where nothing is known: past an
+overflow, at a division by what may be zero. Truth values are uncertain (error 1) where the operands' errors overlap.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from hkc.dialects.builtin import ULPS
+from hkc.reference.spreads import SIGN_MATTERS, SPREADS
+from hkc.support.dtypes import from_numpy
+
+FLOAT64_ROUNDOFF = 2.0**-53
+"""The error of the values themselves, which are computed in float64."""
+
+_EXTRA_ROUNDINGS = 2
+"""What a matrix unit may round beyond one rounding per product."""
+
+
+class Bounded(np.lib.mixins.NDArrayOperatorsMixin):
+    """Values with error bounds. `value` is float64 for float dtypes, else of `dtype`; `error` None means exact.
+
+    `sum_of` is set on a fresh matrix product: the number of terms, their summed magnitudes, and the part of the error
+    that the operands brought.
+    """
+
+    __slots__ = ("dtype", "error", "sum_of", "value")
+
+    def __init__(self, value: Any, error: Any, dtype: Any, sum_of: tuple[int, Any, Any] | None = None) -> None:
+        self.value = value
+        self.error = error
+        self.dtype = np.dtype(dtype)
+        self.sum_of = sum_of
+
+    @classmethod
+    def exact(cls, array: Any) -> Bounded:
+        """An array taken as it is."""
+        array = np.asarray(array)
+        return cls(array.astype(np.float64) if is_float(array.dtype) else array, None, array.dtype)
+
+    @classmethod
+    def literal(cls, array: Any) -> Bounded:
+        """Numbers that the author wrote in decimal. Those that use up the digits of the dtype were surely rounded."""
+        made = cls.exact(array)
+        if not is_float(made.dtype):
+            return made
+        with np.errstate(all="ignore"):
+            rounded = np.isfinite(made.value) & (made.value.astype(np.float16) != made.value)
+        error = np.where(rounded, _precision(made.dtype)[0] * np.abs(made.value), 0.0)
+        return cls(made.value, error if error.any() else None, made.dtype)
+
+    @property
+    def spread(self) -> Any:
+        """The error bounds as something to compute with."""
+        return 0.0 if self.error is None else self.error
+
+    @property
+    def errors(self) -> Any:
+        """The error bounds as a float64 array."""
+        return np.broadcast_to(np.float64(0), self.shape) if self.error is None else self.error
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents."""
+        return tuple(np.shape(self.value))
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def __getitem__(self, at: Any) -> Bounded:
+        return Bounded(self.value[at], None if self.error is None else self.error[at], self.dtype)
+
+    def __setitem__(self, at: Any, new: Bounded) -> None:
+        self.value[at] = new.value
+        if self.error is None and new.error is not None:
+            self.error = np.zeros(self.shape)
+        if self.error is not None:
+            self.error[at] = new.spread
+
+    def __bool__(self) -> bool:
+        if self.error is not None and np.any(self.error):
+            raise ValueError("a decision depends on rounding errors")
+        return bool(self.value)
+
+    def copy(self) -> Bounded:
+        """A copy that can be written to."""
+        return self._moved(np.array)
+
+    def astype(self, dtype: Any) -> Bounded:
+        """Converted as `hkc_tile.cast` does it."""
+        target = np.dtype(dtype)
+        if is_float(target):
+            value = self.value.astype(np.float64)
+            ulps = 0.0 if _holds(target, self.dtype) else 0.5
+            return _settled(value, self.error, target, ulps, decided=np.isfinite(self.spread))
+        if not is_float(self.dtype):
+            error = self.error if self.dtype.kind == "b" else _all_or_nothing(self)
+            return Bounded(self.value.astype(target), error, target)
+        with np.errstate(all="ignore"):
+            whole = np.trunc(self.value)
+            ends = [np.abs(np.trunc(self.value + side * self.spread) - whole) for side in (-1, 1)]
+            return Bounded(whole.astype(target), None if self.error is None else np.maximum(*ends), target)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any) -> Any:
+        operands = [_lifted(x, self.dtype) for x in inputs]
+        keywords = {k: v for k, v in keywords.items() if k != "dtype"}
+        with np.errstate(all="ignore"):
+            if method == "reduce" and ufunc in _FOLDS:
+                return _FOLDS[ufunc](*operands, **keywords)
+            if method == "__call__" and not keywords:
+                if ufunc is np.matmul:
+                    return _matmul(*operands)
+                if ufunc in SPREADS:
+                    return _apply(ufunc, *operands)
+        return NotImplemented
+
+    def __array_function__(self, function: Any, types: Any, arguments: Any, keywords: Any) -> Any:
+        if function is np.where:
+            return _where(*(_lifted(x, self.dtype) for x in arguments))
+        if function in _MOVES:
+            return self._moved(lambda part: function(part, *arguments[1:], **keywords))
+        return NotImplemented
+
+    def _moved(self, move: Callable[[Any], Any]) -> Bounded:
+        return Bounded(move(self.value), None if self.error is None else move(self.error), self.dtype)
+
+
+def is_float(dtype: Any) -> bool:
+    """Whether a NumPy dtype is a float, those of ml_dtypes included."""
+    known = from_numpy(np.dtype(dtype))
+    return known is not None and known.is_float
+
+
+@functools.cache
+def _precision(dtype: Any) -> tuple[float, float, float]:
+    """Unit roundoff, half the spacing of subnormals, and the largest number."""
+    known = from_numpy(dtype)
+    assert known is not None
+    return known.unit_roundoff, known.tiny, float(ml_dtypes.finfo(dtype).max)
+
+
+@functools.cache
+def _holds(wide: Any, narrow: Any) -> bool:
+    """Every number of the one dtype is one of the other."""
+    if not is_float(narrow):
+        return False
+    (fine, small, large), (coarse, least, most) = _precision(wide), _precision(narrow)
+    return fine <= coarse and small <= least and large >= most
+
+
+def _lifted(x: Any, like: Any) -> Bounded:
+    """An operand as `Bounded`; a bare number is of the other operands' dtype."""
+    if isinstance(x, Bounded):
+        return x
+    return Bounded.exact(np.asarray(x, like) if isinstance(x, (bool, int, float)) else x)
+
+
+def _all_or_nothing(*operands: Bounded) -> Any:
+    """Nothing is known of what an uncertain integer leads to."""
+    if all(x.error is None for x in operands):
+        return None
+    unsure = functools.reduce(np.logical_or, (x.spread != 0 for x in operands))
+    return np.where(unsure, np.inf, 0.0)
+
+
+def _settled(value: Any, error: Any, dtype: Any, ulps: float, decided: Any) -> Bounded:
+    """A result from its value and the error that its operands brought: adds `ulps` of rounding, sees to overflow.
+
+    `decided` says where a value that is no finite number is certain to be just that.
+    """
+    roundoff, tiny, largest = _precision(dtype)
+    with np.errstate(all="ignore"):
+        brought = 0.0 if error is None else error
+        size = np.abs(value) + brought
+        if ulps:
+            own = 2 * ulps * (roundoff * size + tiny) + FLOAT64_ROUNDOFF * np.abs(value)
+            if ulps <= 0.5:  # a number of the dtype needs no rounding
+                own = np.where((brought == 0) & (value.astype(dtype).astype(np.float64) == value), 0.0, own)
+            error = brought + own
+        elif error is None and np.isfinite(value).all():
+            return Bounded(value, None, dtype)
+        unknown = (size > largest) | np.isnan(size)
+        error = np.where(unknown, np.inf, brought if error is None else error)
+        error = np.where(np.isfinite(value), error, np.where(decided, 0.0, np.inf))
+    return Bounded(value, error if error.any() else None, dtype)
+
+
+_MOVES = frozenset({np.transpose, np.reshape, np.broadcast_to, np.expand_dims, np.zeros_like})
+"""Functions that only move elements."""
+
+
+# Elementwise functions.
+
+
+def _apply(ufunc: Any, *operands: Bounded) -> Bounded:
+    if ufunc is np.add and any(x.sum_of for x in operands):
+        return _joined(*operands)
+    value = ufunc(*(x.value for x in operands))
+    exact = all(x.error is None for x in operands)
+    dtype = operands[0].dtype
+    if value.dtype == np.bool_:
+        return Bounded(
+            value, None if exact else np.broadcast_to(SPREADS[ufunc](value, *operands), value.shape), np.bool_
+        )
+    if not is_float(dtype):
+        return Bounded(value, _all_or_nothing(*operands), value.dtype)
+    error = None if exact else SPREADS[ufunc](value, *operands)
+    return _settled(value, error, dtype, ULPS.get(ufunc, 0.0), _decided(ufunc, operands))
+
+
+def _decided(ufunc: Any, operands: tuple[Bounded, ...]) -> Any:
+    known = True
+    for x in operands:
+        clear = (x.spread < np.abs(x.value)) | (x.spread == 0) if ufunc in SIGN_MATTERS else np.isfinite(x.spread)
+        known = known & clear
+    for x in operands:
+        known = known | np.isnan(x.value) & (x.spread == 0)
+    return known
+
+
+def _where(condition: Bounded, x: Bounded, y: Bounded) -> Bounded:
+    value = np.where(condition.value, x.value, y.value)
+    if condition.error is None and x.error is None and y.error is None:
+        return Bounded(value, None, x.dtype)
+    error = np.where(condition.value, x.spread, y.spread)
+    with np.errstate(all="ignore"):
+        apart = np.abs(np.asarray(x.value, np.float64) - y.value)
+        other = np.maximum(x.spread, y.spread) + np.where(x.value == y.value, 0.0, apart)
+    return Bounded(value, np.where(condition.spread != 0, np.where(np.isnan(other), np.inf, other), error), x.dtype)
+
+
+# Sums.
+
+
+def _reduce(ufunc: Any, values: Any, axis: int, keepdims: bool) -> Any:
+    """NumPy's fold, without its widening of integers."""
+    return ufunc.reduce(values, axis=axis, keepdims=keepdims, dtype=values.dtype)
+
+
+def _growth(dtype: Any, roundings: int) -> float:
+    """How much so many roundings can add to a sum, relative to the sum of the magnitudes."""
+    return float(np.expm1(roundings * np.log1p(_precision(dtype)[0])))
+
+
+def _matmul(a: Bounded, b: Bounded) -> Bounded:
+    value, magnitude = a.value @ b.value, np.abs(a.value) @ np.abs(b.value)
+    brought: Any = 0.0
+    if a.error is not None:
+        brought = brought + a.error @ (np.abs(b.value) + b.spread)
+    if b.error is not None:
+        brought = brought + np.abs(a.value) @ b.error
+    terms = a.shape[-1]
+    result = _of_sum(value, brought, magnitude + brought, terms + _EXTRA_ROUNDINGS, a.dtype)
+    return Bounded(result.value, result.error, result.dtype, (terms, magnitude, brought))
+
+
+def _joined(x: Bounded, y: Bounded) -> Bounded:
+    """A matrix product and what is added to it, as one sum."""
+    product, other = (x, y) if x.sum_of else (y, x)
+    assert product.sum_of is not None
+    terms, magnitude, brought = product.sum_of
+    brought = brought + other.spread
+    total = magnitude + np.abs(other.value) + brought
+    return _of_sum(x.value + y.value, brought, total, terms + _EXTRA_ROUNDINGS, product.dtype)
+
+
+def _of_sum(value: Any, brought: Any, magnitude: Any, roundings: int, dtype: Any) -> Bounded:
+    """A sum in any order, from the error its terms brought and the sum of their magnitudes."""
+    _, tiny, largest = _precision(dtype)
+    own = (_growth(dtype, roundings) + FLOAT64_ROUNDOFF * roundings) * magnitude + roundings * tiny
+    error = np.where(magnitude == 0, 0.0, np.where(magnitude > largest, np.inf, brought + own))
+    return _settled(value, error, dtype, 0.0, np.isfinite(brought) if np.ndim(brought) else True)
+
+
+def _fold_sum(x: Bounded, axis: int, keepdims: bool) -> Bounded:
+    value = _reduce(np.add, x.value, axis, keepdims)
+    if not is_float(x.dtype):
+        return Bounded(value, _fold_uncertain(x, axis, keepdims), x.dtype)
+    brought = _reduce(np.add, x.errors, axis, keepdims)
+    magnitude = _reduce(np.add, np.abs(x.value), axis, keepdims) + brought
+    return _of_sum(value, brought, magnitude, x.shape[axis], x.dtype)
+
+
+def _fold_product(x: Bounded, axis: int, keepdims: bool) -> Bounded:
+    value = _reduce(np.multiply, x.value, axis, keepdims)
+    if not is_float(x.dtype):
+        return Bounded(value, _fold_uncertain(x, axis, keepdims), x.dtype)
+    high = _reduce(np.multiply, np.abs(x.value) + x.spread, axis, keepdims)
+    roundings = x.shape[axis]
+    error = high - np.abs(value) + _growth(x.dtype, roundings) * high + roundings * _precision(x.dtype)[1]
+    decided = np.all((x.spread < np.abs(x.value)) | (x.spread == 0), axis=axis, keepdims=keepdims)
+    return _settled(value, np.where(high > _precision(x.dtype)[2], np.inf, error), x.dtype, 0.0, decided)
+
+
+def _fold_extreme(ufunc: Any) -> Callable[..., Bounded]:
+    def fold(x: Bounded, axis: int, keepdims: bool) -> Bounded:
+        value = _reduce(ufunc, x.value, axis, keepdims)
+        if x.error is None:
+            return Bounded(value, None, x.dtype)
+        ends = [_reduce(ufunc, x.value + side * x.error, axis, keepdims) for side in (-1, 1)]
+        error = np.maximum(*(np.abs(end - value) for end in ends))
+        return _settled(value, error, x.dtype, 0.0, np.all(np.isfinite(x.error), axis=axis, keepdims=keepdims))
+
+    return fold
+
+
+def _fold_uncertain(x: Bounded, axis: int, keepdims: bool) -> Any:
+    if x.error is None:
+        return None
+    return np.where(np.any(x.error != 0, axis=axis, keepdims=keepdims), np.inf, 0.0)
+
+
+_FOLDS: dict[Any, Callable[..., Bounded]] = {
+    np.add: _fold_sum,
+    np.multiply: _fold_product,
+    np.maximum: _fold_extreme(np.maximum),
+    np.minimum: _fold_extreme(np.minimum),
+}
