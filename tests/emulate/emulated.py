@@ -11,9 +11,12 @@ from numpy.typing import NDArray
 
 from hkc.backend.codegen import Generated
 from hkc.emulate import Finding, Memory, Program, launch
-from hkc.emulate.registry import Context
+from hkc.emulate.decode import Decoded
+from hkc.emulate.isa import load as load_isa
+from hkc.emulate.registry import Context, bind
 from hkc.emulate.scheduler import Code, Scheduler
 from hkc.emulate.state import Findings, Shape, State
+from hkc.emulate.waves import Waves
 from hkc.support import worker
 
 CHIPS = ("gfx942", "gfx950")
@@ -35,6 +38,12 @@ def assemble(lines: tuple[str, ...], arch: str) -> bytes:
     return compile_ir(
         f'define amdgpu_kernel void @k() {attributes} {{ call void asm sideeffect "{text}", ""()\n ret void }}', arch
     )
+
+
+@functools.cache
+def assembled(lines: tuple[str, ...], arch: str) -> tuple[Decoded, ...]:
+    """The instructions of these lines, one each."""
+    return Program.load(assemble(lines, arch)).instructions[: len(lines)]
 
 
 class Wave:
@@ -71,6 +80,17 @@ class Wave:
         code = Code(program, Context(VGPRS, program.isa))
         with np.errstate(all="ignore"):
             Scheduler(code, self.state, program.entry(program.kernel("k")), 1 << 20, None).run(lambda fraction: None)
+        return self
+
+    def step(self, *instructions: Decoded) -> Wave:
+        """Execute decoded instructions one after the other, without jumps; everything outstanding happens at the end."""
+        context = Context(VGPRS, load_isa(self.arch))
+        with np.errstate(all="ignore"):
+            for instruction in instructions:
+                group = Waves(self.state, np.arange(self.state.shape.waves))
+                group.instruction = instruction
+                bind(instruction, context)(group)
+            self.state.outstanding.finish(np.arange(self.state.shape.waves))
         return self
 
     def v(self, register: int, kind: Any = np.uint32) -> NDArray[Any]:

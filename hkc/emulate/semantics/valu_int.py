@@ -149,11 +149,9 @@ def _(a: Array, offset: Array, width: Array) -> Array:
 @valu("i32 = i32 u32 u32", "v_bfe_i32")
 def _(a: Array, offset: Array, width: Array) -> Array:
     offset, width = offset & _31, width & _31
-    left = np.where(width == 0, 0, 32 - np.minimum(width + offset, 32)).astype(np.int32)
-    right = np.where(width == 0, 0, 32 - width).astype(np.int32)
     # a field that sticks out at the top is extended from bit 31
-    short = np.minimum(right, left + offset.astype(np.int32))
-    return np.where(width == 0, 0, (a << left) >> short)
+    left = (32 - np.minimum(width + offset, 32)).astype(np.int32)
+    return np.where(width == 0, 0, (a << left) >> np.minimum(left + offset.astype(np.int32), 31))
 
 
 @valu("u32 = u32 u32 u32", "v_perm_b32")
