@@ -16,8 +16,9 @@ from hkc.frontend.scope import (
     describe,
     element_dtype,
     global_type,
-    is_integral,
+    is_index,
     is_number,
+    is_whole,
     tile_type,
 )
 from hkc.support.dtypes import DTYPES, DType
@@ -61,7 +62,9 @@ def binary(b: Builder, op: str, left: Operand, right: Operand, span: Span) -> Me
     """`left op right`, where `op` is an operator, `max`, `min` or `cdiv`. Raises `HkcError`."""
     for side in (left, right):
         _refuse_non_values(op, side)
-    if is_integral(left.meaning) and is_integral(right.meaning) and op == "/":
+    if op in ("//", "%", "cdiv") and is_number(right.meaning) and right.meaning == 0:
+        raise error("HK213", "division by zero", right.span)
+    if is_index(left.meaning) and is_index(right.meaning) and op == "/":
         raise error(
             "HK209",
             "`/` does not divide indices or whole numbers",
@@ -70,10 +73,10 @@ def binary(b: Builder, op: str, left: Operand, right: Operand, span: Span) -> Me
         )
     if is_number(left.meaning) and is_number(right.meaning):
         return _fold(op, left, right, span)
-    if is_integral(left.meaning) and is_integral(right.meaning):
+    if is_index(left.meaning) and is_index(right.meaning):
         return _of_indices(b, op, left, right, span)
     if op == "cdiv":
-        wrong = right if is_integral(left.meaning) else left
+        wrong = right if is_index(left.meaning) else left
         raise error("HK201", f"cdiv divides indices, not {describe(wrong.meaning)}", wrong.span)
     values = align(b, op, [left, right], span)
     return _of_values(b, op, values, span)
@@ -124,7 +127,7 @@ def select(b: Builder, condition: Operand, yes: Operand, no: Operand, span: Span
             condition.span,
             hint="compare it with something",
         )
-    if is_integral(yes.meaning) and is_integral(no.meaning) and tile_type(condition.meaning) is None:
+    if is_index(yes.meaning) and is_index(no.meaning) and tile_type(condition.meaning) is None:
         flag = align(b, "where", [condition], span)[0]
         return b.op("arith.select", [flag, index(b, yes), index(b, no)], IndexType(), span)
     if is_number(yes.meaning) and is_number(no.meaning) and not isinstance(yes.meaning, bool):
@@ -140,7 +143,7 @@ def select(b: Builder, condition: Operand, yes: Operand, no: Operand, span: Span
 def index(b: Builder, operand: Operand) -> Value:
     """An operand as an index. Raises `HkcError` where it is none."""
     meaning = operand.meaning
-    if not is_integral(meaning):
+    if not is_whole(meaning):
         raise error(
             "HK201", f"an index is needed here, not {describe(meaning)}", operand.span, notes=operand.origin("type")
         )
@@ -273,8 +276,6 @@ def _fold_function(name: str, value: Number, span: Span) -> Number:
 
 
 def _of_indices(b: Builder, op: str, left: Operand, right: Operand, span: Span) -> Meaning:
-    if op in ("//", "%", "cdiv") and right.meaning == 0:
-        raise error("HK213", "division by zero", right.span)
     x, y = index(b, left), index(b, right)
     if op in COMPARISONS:
         return b.op("arith.cmpi", [x, y], ScalarType("bool"), span, predicate=COMPARISONS[op][1])

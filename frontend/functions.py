@@ -16,7 +16,7 @@ from hkc.frontend.scope import (
     describe,
     element_dtype,
     global_type,
-    is_integral,
+    is_index,
     is_number,
     scalar_dtype,
     suggestion,
@@ -134,7 +134,7 @@ def _cast(c: Expressions, given: Given, span: Span) -> Meaning:
     if is_number(meaning):
         return c.b.constant(meaning, ScalarType(dtype), span)
     tile = tile_type(meaning)
-    if tile is None and scalar_dtype(meaning) is None and not is_integral(meaning):
+    if tile is None and scalar_dtype(meaning) is None and not is_index(meaning):
         raise error("HK201", f"`cast` converts tiles and numbers, not {describe(meaning)}", x.span)
     source = element_dtype(meaning)
     if source == DTYPES[dtype]:

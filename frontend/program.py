@@ -21,7 +21,8 @@ from hkc.support.errors import Source, Span
 class Value:
     """What one op computes, or an argument. `span` is the expression that gives it its type.
 
-    `extent` is the text of an index that depends only on dims, scalar arguments and constants (`cdiv(M, 128)`).
+    `extent` is the text of an index that depends only on dims, scalar arguments and constants (`cdiv(M, 128)`), or the
+    name of an integer argument.
     """
 
     type: Type

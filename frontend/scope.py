@@ -160,11 +160,15 @@ def scalar_dtype(meaning: Meaning) -> str | None:
     return meaning.type.dtype if isinstance(meaning, Value) and isinstance(meaning.type, ScalarType) else None
 
 
-def is_integral(meaning: Meaning) -> bool:
-    """Whether it can serve as an index: a whole number, an index, a scalar of an integer dtype."""
-    if isinstance(meaning, Value) and isinstance(meaning.type, IndexType):
-        return True
+def is_whole(meaning: Meaning) -> bool:
+    """Whether it can be converted to an index: a whole number, an index, a scalar of an integer dtype."""
     dtype = scalar_dtype(meaning)
-    if dtype is not None:
-        return DTYPES[dtype].kind in ("int", "uint")
+    return is_index(meaning) or (dtype is not None and DTYPES[dtype].kind == "int")
+
+
+def is_index(meaning: Meaning) -> bool:
+    """Whether it counts with 64 bits: a whole number, an index, an integer parameter. `cast(x, i32)` stays an i32."""
+    if isinstance(meaning, Value):
+        is_parameter = isinstance(meaning.type, ScalarType) and meaning.extent is not None
+        return is_parameter or isinstance(meaning.type, IndexType)
     return isinstance(meaning, int) and not isinstance(meaning, bool)

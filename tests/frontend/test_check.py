@@ -118,6 +118,34 @@ def test_types(expression: str, shape: tuple[int, ...], dtype: str) -> None:
     assert type_of(expression) == TileType(shape, dtype)
 
 
+@pytest.mark.parametrize(
+    ("expression", "kind"),
+    [
+        ("n + 1", "an index"),
+        ("M - n", "an index"),
+        ("-n", "an index"),
+        ("cast(n - 1, i32) * 3", "i32"),
+        ("n + cast(M, i32)", "i32"),
+        ("where(s > 0.0, n, 0)", "an index"),
+        ("where(s > 0.0, cast(M, i64), 0)", "i64"),
+        ("s * 2", "f32"),
+        ("n < M", "bool"),
+    ],
+)
+def test_single_numbers(expression: str, kind: str) -> None:
+    assert str(type_of(expression)) == kind
+
+
+def test_an_index_and_a_converted_number_do_not_mix() -> None:
+    assert codes(HEAD + "    x = M + cast(n - 1, i32)\n") == ["HK204"]
+    assert codes(HEAD + "    x = cast(M, i32) // 0\n") == ["HK213"]
+
+
+def test_what_a_kernel_reads_and_writes() -> None:
+    kernel = check_file(Path(__file__).parents[2] / "examples" / "gemm.hk").kernels[0]
+    assert (kernel.inputs, kernel.outputs) == (("A", "B"), ("C",))
+
+
 def test_numbers_fold_as_tiles_compute() -> None:
     text = """const A = max(1.0, nan)
 const B = min(nan, 1.0)
