@@ -21,13 +21,13 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from hkc.dialects.types import Type
+from hkc.dialects.types import GlobalType, IndexType, ScalarType, TileType, Type, VectorType
 from hkc.support.dtypes import DTYPES
 
 
@@ -49,22 +49,24 @@ class Mismatch(Exception):
 
 @dataclass(frozen=True)
 class Constraint:
-    """What a field may hold, by the name of the MLIR base type or attribute that IRDL checks (None: anything)."""
+    """What a field may hold: the MLIR base type or attribute that IRDL checks (None: anything), and the class of its
+    record or plain value."""
 
     name: str
     base: str | None
+    record: type | None = None
 
 
-TILE = Constraint("tile", "!builtin.tensor")
-INDEX = Constraint("index", "!builtin.index")
-GLOBAL = Constraint("global", "!builtin.memref")
-VECTOR = Constraint("vector", "!builtin.vector")
-INTEGER = Constraint("integer", "!builtin.integer")
+TILE = Constraint("tile", "!builtin.tensor", TileType)
+INDEX = Constraint("index", "!builtin.index", IndexType)
+GLOBAL = Constraint("global", "!builtin.memref", GlobalType)
+VECTOR = Constraint("vector", "!builtin.vector", VectorType)
+INTEGER = Constraint("integer", "!builtin.integer", ScalarType)
 ANY = Constraint("any", None)
-INT = Constraint("int", "#builtin.integer")
-BOOL = Constraint("bool", "#builtin.integer")
-TEXT = Constraint("text", "#builtin.string")
-INTS = Constraint("ints", "#builtin.dense_array")
+INT = Constraint("int", "#builtin.integer", int)
+BOOL = Constraint("bool", "#builtin.integer", bool)
+TEXT = Constraint("text", "#builtin.string", str)
+INTS = Constraint("ints", "#builtin.dense_array", tuple)
 
 
 @dataclass(frozen=True)
@@ -126,12 +128,33 @@ class OpRecord:
         rest = iter(operands)
         return tuple(tuple(next(rest) for _ in range(many)) if f.variadic else next(rest) for f in fields)
 
+    def check_results(self, results: tuple[Type, ...]) -> None:
+        """Raise `Mismatch` unless there are as many results as there should be, each of its kind."""
+        fields = self.of("result")
+        if not any(f.variadic for f in fields):
+            if len(results) != len(fields):
+                raise Mismatch(f"`{self.full_name}` has {len(fields)} results, not {len(results)}")
+            self._check("result", results)
+
+    def _check(self, role: str, given: Sequence[Any]) -> None:
+        for f, found in zip(self.of(role), given, strict=True):
+            for x in found if f.variadic else (found,):
+                if f.constraint.record and not isinstance(x, f.constraint.record):
+                    what = "missing" if x is None else f"{x}, not of kind `{f.constraint.name}`"
+                    raise Mismatch(f"{role} `{f.name}` of `{self.full_name}` is {what}", (f.name,))
+
     def infer(self, operands: tuple[Any, ...] | list[Any], attributes: Mapping[str, Any]) -> tuple[Type, ...] | None:
-        """Result types from operand types; None where the op leaves its result type to the builder."""
+        """Result types from operand types; None where the op leaves its result type to the builder.
+
+        Raises `Mismatch` for operands that the op can't take.
+        """
+        bound = self.bind(operands)
+        self._check("operand", bound)
+        self._check("attribute", [attributes.get(f.name) for f in self.of("attribute")])
         rule: Callable[..., Any] | None = getattr(self.cls, "infer", None)
         if rule is None:
             return None
-        got = rule(*self.bind(operands), **attributes)
+        got = rule(*bound, **attributes)
         return got if isinstance(got, tuple) or got is None else (got,)
 
 

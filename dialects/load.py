@@ -57,6 +57,7 @@ def verify(record: OpRecord, op: Any) -> None:
     operands = [record_type(o.type) for o in op.operands]
     results = tuple(record_type(r.type) for r in op.results)
     attributes = plain_attributes(record, op.attributes)
+    record.check_results(results)
     expected = record.infer(operands, attributes)
     if expected is not None and not all(_same(a, b) for a, b in zip(expected, results, strict=True)):
         raise Mismatch(f"the result should be {', '.join(map(str, expected))}, not {', '.join(map(str, results))}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hkc.dialects.define import Field, OpRecord
+from hkc.dialects.define import Field, Mismatch, OpRecord
 from hkc.dialects.types import GlobalType, IndexType, OpaqueType, ScalarType, TileType, Type, VectorType
 from hkc.support.dtypes import DTYPES
 from hkc.support.mlir import ir
@@ -14,8 +14,11 @@ _FROM_MLIR = {d.mlir: d.name for d in DTYPES.values() if d.kind != "uint"}
 
 
 def element_name(element: Any) -> str:
-    """The dtype name of an MLIR element type (signless integers read as signed)."""
-    return _FROM_MLIR[str(element)]
+    """The dtype name of an MLIR element type (signless integers read as signed). Raises `Mismatch` where it has none."""
+    name = _FROM_MLIR.get(str(element))
+    if name is None:
+        raise Mismatch(f"{element} is not an element type of the language")
+    return name
 
 
 def record_type(t: Any) -> Type:

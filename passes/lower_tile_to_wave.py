@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hkc.dialects import build
+from hkc.dialects.builtin import BUILTINS
 from hkc.dialects.define import TILE_DIALECT
 from hkc.dialects.forms import ENTRY, kernels
 from hkc.dialects.tile.lowering import TileLowering
@@ -95,7 +96,9 @@ def _lower_op(low: TileLowering, op: Any) -> None:
         TILE_DIALECT.ops[name].cls.lower(low, op)  # type: ignore[attr-defined]
     elif op.name in _SPECIAL:
         _SPECIAL[op.name](low, op)
-    elif any(isinstance(v.type, ir.RankedTensorType) for v in (*op.operands, *op.results)):
+    elif op.name not in BUILTINS or not BUILTINS[op.name].elementwise:
+        raise HkcBug(f"no lowering for `{op.name}`")
+    elif any(isinstance(v.type, ir.RankedTensorType) for v in op.results):
         _lower_elementwise(low, op)
     else:
         _copy(low, op)
@@ -107,8 +110,6 @@ def _attributes(op: Any) -> dict[str, Any]:
 
 def _copy(low: TileLowering, op: Any) -> None:
     """An op on scalars stays as it is."""
-    if len(op.regions):
-        raise HkcBug(f"no lowering for `{op.name}`")
     operands = [low.scalar(o) for o in op.operands]
     kinds = [r.type for r in op.results]
     made = ir.Operation.create(op.name, results=kinds, operands=operands, attributes=_attributes(op))
