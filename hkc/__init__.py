@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hkc import emulate
-    from hkc.api import CompiledKernel, compile, devices
+    from hkc.api import CompiledKernel, compile
     from hkc.runtime.device import LaunchResult
     from hkc.support.errors import HkcBug, HkcError, HkcUsageError
 
@@ -31,7 +31,6 @@ __all__ = [
     "LaunchResult",
     "__version__",
     "compile",
-    "devices",
     "emulate",
 ]
 
@@ -42,7 +41,6 @@ _HOMES = {
     "HkcUsageError": "hkc.support.errors",
     "LaunchResult": "hkc.runtime.device",
     "compile": "hkc.api",
-    "devices": "hkc.api",
 }
 
 

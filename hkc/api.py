@@ -1,28 +1,37 @@
-"""The Python interface: `compile` a kernel, look at it, save it, call it with arrays."""
+"""The Python interface: `compile` a kernel, look at it, save it, call it with arrays.
+
+Most imports are inside functions: the compiler's process is to start before this one loads NumPy and the front end.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hkc import pipeline
-from hkc.frontend.parse import read
-from hkc.frontend.program import Checked
-from hkc.handover import STAGES, Binary, Resources
-from hkc.machine.abi import GlobalParam, KernelInfo
-from hkc.runtime import hip
-from hkc.runtime.device import Device, LaunchResult, Progress
 from hkc.support import worker
-from hkc.support.dtypes import dtype
 from hkc.support.errors import Diagnostic, HkcUsageError, Source, error
-from hkc.targets.chip import load
 
-DEVICES = ("hip", "emulator")
-"""What can run a kernel, in the order of preference."""
+if TYPE_CHECKING:
+    from hkc.frontend.program import Checked, Kernel
+    from hkc.handover import Binary, Resources
+    from hkc.machine.abi import KernelInfo
+    from hkc.runtime.arguments import Arguments
+    from hkc.runtime.device import Device, LaunchResult, Progress
 
-_SUFFIXES = dict(zip(STAGES, ("tile.mlir", "wave.mlir", "rocdl.mlir", "ll", "s", "hsaco"), strict=True))
+DEVICES = ("hip", "emulator", "reference")
+"""What can run a kernel: a GPU, the emulator, or the NumPy meanings of the tile operations."""
+
+SUFFIXES = {
+    "tile": "tile.mlir",
+    "wave": "wave.mlir",
+    "rocdl": "rocdl.mlir",
+    "llvm": "ll",
+    "asm": "s",
+    "hsaco": "hsaco",
+}
+"""The stages that can be kept, in order, and how their files end."""
 
 
 @dataclass(frozen=True)
@@ -113,34 +122,63 @@ class CompiledKernel:
 
         Arguments go by position in parameter order, or by name. Arrays that the kernel only writes may be left out:
         they are allocated from the dims (which can be given by name, `N=100`, where no array has them). An array may
-        have any strides. `device` is "hip" or "emulator", by default the GPU if there is one of this chip.
+        have any strides. `device` is one of `DEVICES`, by default the GPU if there is one of this chip, else
+        the emulator.
 
         Raises `HkcError` HK501 to HK512 for arguments that don't fit and launches that can't be.
         """
-        outputs, _ = self.launch(*args, device=device, **named)
+        arguments = self.bind(*args, **named)
+        self.launch(arguments, device)
+        outputs = arguments.results(self.info)
         return outputs[0] if len(outputs) == 1 else outputs
 
-    def launch(
-        self, *args: Any, device: str | Device | None = None, progress: Progress | None = None, **named: Any
-    ) -> tuple[tuple[Any, ...], LaunchResult]:
-        """As a call, but returns all outputs as a tuple, and what the launch did. `progress` hears how far it is."""
+    def bind(self, *args: Any, **named: Any) -> Arguments:
+        """The arguments of a call, checked, with memory for the arrays that were left out."""
         from hkc.runtime.arguments import bind
 
-        arguments = bind(self.info, args, named)
-        result = _device(device, self.arch).run(self.binary, arguments, progress)
-        return arguments.results(self.info), result
+        return bind(self.info, args, named)
+
+    def launch(
+        self, arguments: Arguments, device: str | Device | None = None, progress: Progress | None = None
+    ) -> LaunchResult:
+        """Run the kernel with arguments from `bind`, and say what happened. `progress` hears how far it is."""
+        return self._device(device).run(self.binary, arguments, progress)
+
+    def files(self, folder: str | Path, stem: str, stages: Sequence[str] = ("hsaco",)) -> dict[Path, bytes]:
+        """The content of `STEM.ARCH.SUFFIX` in `folder` for each of these stages, which were kept."""
+        contents = {stage: text.encode() for stage, text in self.texts.items()} | {"hsaco": self.hsaco}
+        names = {stage: f"{stem}.{self.arch}.{suffix}" for stage, suffix in SUFFIXES.items() if stage in stages}
+        return {Path(folder, name): contents[stage] for stage, name in names.items()}
 
     def save(self, folder: str | Path = ".", stem: str | None = None) -> list[Path]:
-        """Write `STEM.ARCH.hsaco`, and the kept stages beside it, into `folder`; returns the paths.
+        """Write the code object as `STEM.ARCH.hsaco`, and the kept stages beside it, into `folder`; returns the paths.
 
         `stem` is the kernel's name unless given. Every file appears complete or not at all.
         """
         from hkc.support.files import write_all
 
-        contents = {_SUFFIXES[stage]: text.encode() for stage, text in self.texts.items()}
-        contents[_SUFFIXES["hsaco"]] = self.hsaco
-        name = f"{stem or self.info.name}.{self.arch}"
-        return write_all({Path(folder, f"{name}.{suffix}"): content for suffix, content in contents.items()})
+        return write_all(self.files(folder, stem or self.info.name, (*self.texts, "hsaco")))
+
+    def _device(self, device: str | Device | None) -> Device:
+        """The device that is meant; by default a GPU of the chip, else the emulator."""
+        from hkc.runtime import hip
+
+        if device is None:
+            device = "hip" if hip.available()[0] and hip.arch() == self.arch else "emulator"
+        match device:
+            case "hip":
+                return hip.Hip()
+            case "emulator":
+                from hkc.runtime.emulator import Emulator
+
+                return Emulator()
+            case "reference":
+                from hkc.runtime.interpreter import Reference
+
+                return Reference(self.checked)
+            case str():
+                raise HkcUsageError(Diagnostic("HK516", f"there is no device `{device}`", hint=", ".join(DEVICES)))
+        return device
 
     def __repr__(self) -> str:
         r = self.resources[self.symbol]
@@ -166,8 +204,12 @@ def compile(  # noqa: A001 (it is spelled hkc.compile)
     Raises `HkcError` for mistakes in the kernel, `HkcUsageError` for an unknown chip, stage or constant.
     """
     warm_up()
-    chip = load(arch).name if arch is not None else _gpu_arch()
-    checked = pipeline.check(_source(source), {name: _text(value) for name, value in constants.items()})
+    from hkc import pipeline
+    from hkc.targets.chip import load
+
+    check_stages(keep)
+    chip = load(arch).name if arch is not None else gpu_arch()
+    checked = pipeline.check(_source(source), {name: str(value) for name, value in constants.items()})
     return build(checked, chip, keep)
 
 
@@ -176,60 +218,53 @@ def warm_up() -> None:
     worker.start("hkc.passes.lower_wave_to_rocdl")
 
 
-def build(checked: Checked, arch: str, keep: Sequence[str] = ()) -> CompiledKernel:
-    """Compile a checked file for one chip."""
-    if unknown := sorted(set(keep) - set(STAGES)):
-        raise HkcUsageError(Diagnostic("HK516", f"there is no stage `{unknown[0]}`", hint=f"{', '.join(STAGES)}"))
+def check_stages(names: Sequence[str]) -> None:
+    """Raise `HkcUsageError` HK516 for a name that is no stage."""
+    if unknown := [name for name in names if name not in SUFFIXES]:
+        raise HkcUsageError(Diagnostic("HK516", f"there is no stage `{unknown[0]}`", hint=", ".join(SUFFIXES)))
+
+
+def only_kernel(checked: Checked) -> Kernel:
+    """The kernel of a file. Raises `HkcError` HK515 where there are several."""
     if len(checked.kernels) != 1:
         names = ", ".join(k.name for k in checked.kernels)
         raise error("HK515", f"the file has {len(checked.kernels)} kernels ({names})", checked.kernels[1].span)
+    return checked.kernels[0]
+
+
+def build(checked: Checked, arch: str, keep: Sequence[str] = ()) -> CompiledKernel:
+    """Compile a checked file for one chip."""
+    only_kernel(checked)
     files = {"kernel.hk": checked.source.text}
     binary: Binary = worker.call("hkc.pipeline:compile_kernel", checked, arch, tuple(keep), replay=files)
     return CompiledKernel(binary, checked)
 
 
-def devices() -> dict[str, str]:
-    """What can run kernels here, by name, with the reason for what can't ("" for what can)."""
-    return {"hip": hip.available()[1], "emulator": ""}
+def gpu_arch() -> str:
+    """The chip of the GPU here. Raises `HkcUsageError` HK514, naming the chips, where there is none."""
+    from hkc.runtime import hip
+    from hkc.targets.chip import load, names
 
-
-def _device(device: str | Device | None, arch: str) -> Device:
-    """The device that is meant; by default a GPU of the chip, else the emulator."""
-    from hkc.runtime.emulator import Emulator
-
-    if device is None:
-        device = "hip" if hip.available()[0] and hip.arch() == arch else "emulator"
-    if not isinstance(device, str):
-        return device
-    if device not in DEVICES:
-        raise HkcUsageError(Diagnostic("HK516", f"there is no device `{device}`", hint=" or ".join(DEVICES)))
-    return hip.Hip() if device == "hip" else Emulator()
-
-
-def _gpu_arch() -> str:
     usable, reason = hip.available()
     if not usable:
-        from hkc.targets.chip import names
-
-        raise HkcUsageError(
-            Diagnostic("HK514", f"no chip is named, and {reason}", hint=f"arch= one of {', '.join(names())}")
-        )
+        known = ", ".join(names())
+        raise HkcUsageError(Diagnostic("HK514", f"no chip is named, and {reason}", hint=f"name one of {known}"))
     return load(hip.arch()).name
 
 
 def _source(source: str | Path) -> Source:
+    from hkc.frontend.parse import read
+
     if isinstance(source, str) and "\n" in source:
         return Source("<string>", source)
     return read(source)
 
 
-def _text(value: Any) -> str:
-    """A constant as it is written in a file: `True` is true, a NumPy dtype bf16."""
-    return str(value)
-
-
 def _layout(info: KernelInfo) -> list[Argument]:
     """As `hkc.machine.abi.pack` lays them out."""
+    from hkc.machine.abi import GlobalParam
+    from hkc.support.dtypes import dtype
+
     found: list[Argument] = []
     offset = 0
     for p in info.params:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from hkc.machine.abi import GlobalParam, KernelInfo, ScalarParam
-from hkc.runtime.arrays import Tensor, tensor, unwritten
+from hkc.runtime.arrays import Array, Tensor, tensor, unwritten
 from hkc.support.dtypes import dtype
 from hkc.support.errors import HkcError, error
 from hkc.support.extents import evaluate, names_in
@@ -37,6 +37,15 @@ class Arguments:
     def results(self, info: KernelInfo) -> tuple[Any, ...]:
         """The objects that the kernel writes to, as the caller passed them, in parameter order."""
         return tuple(self.tensors[name].given for name in info.outputs)
+
+    def on_host(self) -> dict[str, Array]:
+        """The tensors as arrays of the host. Raises `HkcError` HK510 where one lies in the memory of a GPU."""
+        found: dict[str, Array] = {}
+        for name, t in self.tensors.items():
+            if t.array is None:
+                raise error("HK510", f"`{name}` lies in the memory of a GPU, which only device='hip' can reach")
+            found[name] = t.array
+        return found
 
 
 def bind(info: KernelInfo, positional: Sequence[Any], named: Mapping[str, Any]) -> Arguments:
@@ -204,8 +213,9 @@ def _scalar(param: ScalarParam, value: Any) -> int | float:
 
 
 def _in_range(param: ScalarParam, value: int) -> int:
-    limits = np.iinfo(dtype(param.dtype).numpy)
-    if not limits.min <= value <= limits.max:
+    kind = dtype(param.dtype)
+    low = -(1 << kind.bits - 1) if kind.kind == "int" else 0
+    if not low <= value < low + (1 << kind.bits):
         raise _out_of_range(param, value)
     return value
 

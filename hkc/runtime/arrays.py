@@ -105,7 +105,7 @@ def _torch(param: GlobalParam, value: Any) -> Tensor:
     if value.device.type != "cpu":
         return Tensor(found.view, value, None, int(value.device.index or 0))
     span = found.extent
-    memory = (ctypes.c_uint8 * len(span)).from_address(span.start)
+    memory = memoryview((ctypes.c_uint8 * len(span)).from_address(span.start))
     strides = tuple(s * kind.bytes for s in found.view.strides)
     return Tensor(found.view, value, np.ndarray(extents, kind.numpy, memory, found.view.address - span.start, strides))
 

@@ -15,7 +15,7 @@ from hkc.machine.abi import View, pack
 from hkc.runtime.arguments import Arguments, workgroups
 from hkc.runtime.arrays import Tensor
 from hkc.runtime.device import PAGE, LaunchResult, Progress, Region, moved, regions
-from hkc.support.errors import HkcBug, error
+from hkc.support.errors import HkcBug
 from hkc.targets.chip import load
 
 
@@ -35,7 +35,7 @@ class Emulator:
         """See `Device.run`. Raises `HkcError` HK509 for a grid that is too large, HK510 for memory of a GPU."""
         began = time.perf_counter()
         (info,) = binary.plan.launches
-        _check_on_host(arguments.tensors)
+        arguments.on_host()
         wave = load(binary.arch).compute.wave
         count = workgroups(info, arguments.names, wave)
         if count == 0:
@@ -60,12 +60,6 @@ class Emulator:
 @lru_cache(maxsize=8)
 def _program(hsaco: bytes) -> Program:
     return Program.load(hsaco)
-
-
-def _check_on_host(tensors: Mapping[str, Tensor]) -> None:
-    for name, t in tensors.items():
-        if t.array is None:
-            raise error("HK510", f"`{name}` lies in the memory of a GPU, which the emulator can't reach")
 
 
 class _Copies:

@@ -1,0 +1,7 @@
+"""`python -m hkc.cli` is `hkc`."""
+
+import sys
+
+from hkc.cli import main
+
+sys.exit(main())

@@ -1,0 +1,108 @@
+"""`hkc compile`: a kernel file to code objects, or to any stage on the way."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hkc import api
+from hkc.cli.options import add_set, command, words
+
+if TYPE_CHECKING:
+    from hkc.cli.options import Commands
+
+REPORT = "arch file symbol vgpr agpr sgpr vgpr_spills sgpr_spills scratch lds waves args".split()
+"""The keys of a report, for every chip."""
+
+
+def add(commands: Commands) -> None:
+    """Describe the command."""
+    it = command(
+        commands,
+        "compile",
+        run,
+        "Compile the kernel of a file for one or more chips. Prints the paths of the files written, "
+        "STEM.ARCH.SUFFIX, or a report; nothing is written unless everything compiles.",
+    )
+    it.add_argument("file", type=Path, metavar="FILE.hk", help="the kernel")
+    it.add_argument("--arch", type=words, required=True, metavar="CHIP,…", help="the chips")
+    it.add_argument("-o", "--output", type=Path, default=Path(), metavar="DIR", help="where files go (default: here)")
+    add_set(it, "values for the file's const and tune names")
+    it.add_argument(
+        "--emit",
+        type=words,
+        default=["hsaco"],
+        metavar="STAGE,…",
+        help="what to write: tile, wave, rocdl (MLIR), llvm, asm, hsaco (default: hsaco)",
+    )
+    it.add_argument("--report", choices=("text", "json"), help="print resources and arguments per chip")
+    it.add_argument("--fail-on-spill", action="store_true", help="fail where registers are spilled to memory")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Compile, then write all files, then report."""
+    api.warm_up()
+    from hkc import pipeline
+    from hkc.frontend.parse import read
+    from hkc.support.files import write_all
+    from hkc.targets.chip import load
+
+    chips = [load(name).name for name in options.arch]
+    api.check_stages(options.emit)
+    checked = pipeline.check(read(options.file), dict(options.set))
+    kernels = [api.build(checked, chip, options.emit) for chip in chips]
+    _report_spills(kernels, options.fail_on_spill)
+    files = [kernel.files(options.output, options.file.stem, options.emit) for kernel in kernels]
+    write_all({path: content for group in files for path, content in group.items()})
+    if options.report is None:
+        print(*(path for group in files for path in group), sep="\n")
+        return 0
+    rows = [_row(kernel, list(group)[-1]) for kernel, group in zip(kernels, files, strict=True)]
+    print(json.dumps({"kernels": rows}, indent=2) if options.report == "json" else _table(rows))
+    return 0
+
+
+def _report_spills(kernels: Sequence[api.CompiledKernel], fail: bool) -> None:
+    """Say which entry points spill; where that is not wanted, raise HK518."""
+    from hkc.support.errors import error
+
+    found = [
+        f"`{symbol}` for {kernel.arch} spills {r.vgpr_spills} VGPRs and {r.sgpr_spills} SGPRs ({r.scratch} B scratch)"
+        for kernel in kernels
+        for symbol, r in kernel.resources.items()
+        if r.vgpr_spills or r.sgpr_spills or r.scratch
+    ]
+    if found and fail:
+        raise error("HK518", "; ".join(found), hint="smaller tiles or more waves need fewer registers")
+    for line in found:
+        print(f"warning: {line}", file=sys.stderr)
+
+
+def _row(kernel: api.CompiledKernel, file: Path) -> dict[str, Any]:
+    """The report on one chip. Numbers are those of the entry point that is tried first."""
+    from dataclasses import asdict
+
+    return {
+        "arch": kernel.arch,
+        "file": str(file),
+        "symbol": kernel.symbol,
+        **asdict(kernel.resources[kernel.symbol]),
+        "waves": kernel.waves,
+        "args": [asdict(a) for a in kernel.arguments],
+    }
+
+
+def _table(rows: Sequence[dict[str, Any]]) -> str:
+    """The report as text; of the arguments only their bytes."""
+    shown = [[str(row[key]) for key in REPORT[:-1]] + [f"{_bytes(row)} B"] for row in rows]
+    columns = [max(map(len, column)) for column in zip(REPORT, *shown, strict=True)]
+    lines = ("  ".join(cell.ljust(n) for cell, n in zip(row, columns, strict=True)) for row in (REPORT, *shown))
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _bytes(row: dict[str, Any]) -> int:
+    return max((a["offset"] + a["bytes"] for a in row["args"]), default=0)

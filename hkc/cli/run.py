@@ -1,0 +1,147 @@
+"""`hkc run`: compile a kernel, run it on seeded inputs, compare with the oracle."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hkc import api
+from hkc.cli.options import add_set, command, pair
+
+if TYPE_CHECKING:
+    from hkc.cli.options import Commands
+    from hkc.cli.trial import Verdict
+    from hkc.runtime.device import LaunchResult
+
+
+def add(commands: Commands) -> None:
+    """Describe the command."""
+    it = command(
+        commands,
+        "run",
+        run,
+        "Run a kernel and compare what it writes with its reference. Inputs are random but repeatable, or come from "
+        "files; the reference is evaluated in float64. Without a reference in the file, the NumPy meanings of the "
+        "kernel's own operations stand in. Outputs start out as NaN (bytes 0x5A for whole numbers), so that elements "
+        "never written show.",
+    )
+    it.add_argument("file", type=Path, metavar="FILE.hk", help="the kernel")
+    it.add_argument("--arch", metavar="CHIP", help="the chip (default: that of the GPU here)")
+    add_set(
+        it, "values for const and tune names, for dims and for numbers (default for the last two: the file's example)"
+    )
+    it.add_argument("--seed", type=int, default=0, metavar="N", help="of the random inputs (default: 0)")
+    it.add_argument(
+        "--input", type=pair, action="append", default=[], metavar="NAME=FILE.npy", help="a tensor from a file"
+    )
+    it.add_argument(
+        "--output", type=pair, action="append", default=[], metavar="NAME=FILE.npy", help="save a tensor to a file"
+    )
+    it.add_argument(
+        "--device",
+        choices=("hip", "emulator", "reference"),
+        help="a GPU, the emulator, or the operations' NumPy meanings (default: a GPU of the chip, else the emulator)",
+    )
+    it.add_argument("--json", action="store_true", help="print one JSON document")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run and compare; 1 where an output is wrong."""
+    api.warm_up()
+    from hkc.cli import trial
+    from hkc.cli.progress import Progress
+    from hkc.frontend.parse import read
+    from hkc.targets.chip import load
+
+    arch = load(options.arch).name if options.arch is not None else api.gpu_arch()
+    checked, settings = trial.check(read(options.file), options.set)
+    kernel = api.only_kernel(checked)
+    files = {name: trial.load(kernel, name, path) for name, path in options.input}
+    known = trial.values(checked, kernel, settings, files)
+    arrays = trial.inputs(kernel, known, files, options.seed)
+    compiled = api.build(checked, arch)
+    arguments = compiled.bind(**{**known, **arrays})
+    before = {name: array.copy() for name, array in arguments.on_host().items()}
+    progress = Progress(f"{kernel.name} on {compiled.arch}")
+    try:
+        result = compiled.launch(arguments, options.device, progress)
+    finally:
+        progress.end()
+    _save(options.output, arguments.on_host())
+    verdicts = trial.judge(checked, kernel, before, arguments)
+    document = _document(compiled.arch, known, result, verdicts)
+    print(json.dumps(document) if options.json else _text(kernel.name, document))
+    _remark(result, verdicts)
+    return 0 if document["ok"] else 1
+
+
+def _save(wanted: list[tuple[str, str]], arrays: dict[str, Any]) -> None:
+    import io
+
+    import numpy as np
+
+    from hkc.support.errors import Diagnostic, HkcUsageError
+    from hkc.support.files import write_all
+
+    contents: dict[Path, bytes] = {}
+    for name, path in wanted:
+        if name not in arrays:
+            raise HkcUsageError(Diagnostic("HK305", f"there is no tensor `{name}`", hint=f"it has {', '.join(arrays)}"))
+        buffer = io.BytesIO()
+        np.save(buffer, arrays[name])
+        contents[Path(path)] = buffer.getvalue()
+    write_all(contents)
+
+
+def _document(arch: str, known: dict[str, Any], result: LaunchResult, verdicts: list[Verdict]) -> dict[str, Any]:
+    """What `--json` prints. `max_error` and `bound` are those of the output that comes closest to its bound."""
+    outputs = {
+        v.name: {"max_error": v.comparison.max_error, "bound": v.comparison.max_bound, "ok": v.comparison.ok}
+        for v in verdicts
+    }
+    worst = max(outputs.values(), key=lambda o: (not o["ok"], o["max_error"] / (o["bound"] or 1)))
+    return {
+        "device": result.device,
+        "arch": arch,
+        **worst,
+        "seconds": result.seconds,
+        "instructions": result.instructions,
+        "entry": result.entry,
+        "oracle": verdicts[0].oracle,
+        "set": known,
+        "outputs": outputs,
+        "findings": len(result.findings),
+    }
+
+
+def _text(name: str, document: dict[str, Any]) -> str:
+    values = ", ".join(f"{key}={value}" for key, value in document["set"].items())
+    lines = [f"{name} for {document['arch']} on the {document['device']}: {values}"]
+    for output, verdict in document["outputs"].items():
+        word = "ok" if verdict["ok"] else "WRONG"
+        error, bound = verdict["max_error"], verdict["bound"]
+        lines.append(f"{output}: {word}, max error {error:.3g}, bound {bound:.3g} (oracle: {document['oracle']})")
+    instructions = document["instructions"]
+    counted = f", {instructions:,} wave-instructions" if instructions is not None else ""
+    return "\n".join([*lines, f"{document['seconds']:.2f} s{counted}"])
+
+
+def _remark(result: LaunchResult, verdicts: list[Verdict]) -> None:
+    """What else there is to say, on stderr."""
+    for finding in result.findings:
+        print(
+            f"warning: {finding.kind} at {finding.address:#x}: {finding.message} ({finding.count} times)",
+            file=sys.stderr,
+        )
+    for v in verdicts:
+        if v.comparison.ok:
+            continue
+        where = f"`{v.name}`{list(v.comparison.worst or ())}"
+        print(f"{where} is {v.comparison.error:.3g} off, {v.comparison.bound:.3g} is allowed", file=sys.stderr)
+        if v.faithful and result.device != "reference":
+            print("what was run is what the kernel says; it and the reference disagree", file=sys.stderr)
+        elif not v.faithful:
+            print("what was run is not what the kernel says: this is a bug of hkc", file=sys.stderr)
