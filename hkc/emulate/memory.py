@@ -30,6 +30,7 @@ POISON = np.uint32(0x7FC0DEAD)
 """What never-written registers and memory read as: a NaN in f32, and easy to recognise."""
 
 _UNITS: dict[int, Any] = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64, 16: np.complex128}
+_NO_RESERVE = 0x4000  # Linux MAP_NORESERVE, which the module `mmap` names only from Python 3.13 on
 _FIRST_BASE = 0x7E00_0000_0000
 _GUARD = 1 << 16
 
@@ -37,7 +38,7 @@ _GUARD = 1 << 16
 def _anonymous(size: int) -> NDArray[np.uint8]:
     """Zeroed bytes that cost memory only where they are touched."""
     room = (size + 31) // 16 * 16
-    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE
     return np.frombuffer(mmap.mmap(-1, room, flags=flags), np.uint8)
 
 

@@ -119,7 +119,7 @@ def run_kernel(
     buffers: Sequence[NDArray[Any]],
     scalars: bytes = b"",
     grid: tuple[int, int, int] = (1, 1, 1),
-    threads: int = 64,
+    threads: int | tuple[int, int, int] = 64,
     **options: Any,
 ) -> tuple[list[NDArray[Any]], Any]:
     """Launch with pointers to copies of `buffers` followed by `scalars`; returns the buffers afterwards and the result."""
@@ -129,7 +129,7 @@ def run_kernel(
         memory.write(address, content)
     kernarg = b"".join(a.to_bytes(8, "little") for a in addresses) + scalars
     result = launch(
-        Program.load(compile_ir(ir, arch)), name, workgroups=grid, threads=(threads, 1, 1), kernarg=kernarg,
+        Program.load(compile_ir(ir, arch)), name, workgroups=grid, threads=threads if isinstance(threads, tuple) else (threads, 1, 1), kernarg=kernarg,
         memory=memory, **options,
     )  # fmt: skip
     after = [np.frombuffer(memory.read(a, b.nbytes), b.dtype).reshape(b.shape) for a, b in zip(addresses, buffers, strict=True)]
