@@ -17,6 +17,22 @@ from hkc.layout import DistributedLayout, LdsMap
 from hkc.support.dtypes import dtype
 
 
+_PLAIN = "16x64:2 block 1x64 strides 128,128 order 1,0"
+_SWIZZLED = "16x64:2 block 16x64 strides 2048,2048 order 1,0 xor 4^7,5^8,6^9"
+_PADDED = "16x64:4 block 16x64 strides 4096,4096 order 1,0 pad 256+16"
+_ACCESSES = (
+    (_PLAIN, "8x64 r(0,1 0,2 0,4) l(0,8 0,16 0,32 1,0 2,0 4,0) w()", 1, "vector<8xf16>"),
+    (_SWIZZLED, "8x64 r(0,1 0,2 0,4) l(0,8 0,16 0,32 1,0 2,0 4,0) w()", 1, "vector<8xbf16>"),
+    (_SWIZZLED, "8x64 r(0,1 0,2) l(0,4 0,8 0,16 0,32 1,0 2,0) w(4,0)", 0, "vector<4xf16>"),
+    (_SWIZZLED, "16x8 r() l(1,0 2,0 4,0 8,0 0,1 0,2) w(0,4)", 3, "vector<1xf16>"),
+    (_SWIZZLED, "8x16 r(0,1) l(0,2 0,4 0,8 1,0 2,0 4,0) w(0,0)", 2, "vector<2xf16>"),
+    (_PADDED, "4x64 r(0,1) l(0,2 0,4 0,8 0,16 0,32 1,0) w(2,0)", 3, "vector<2xf32>"),
+    (_PADDED, "16x16 r(0,1 0,2) l(1,0 2,0 4,0 8,0 0,4 0,8) w()", 2, "vector<4xf32>"),
+)
+"""Examples of accesses (map, layout, fragment, vector): plain, swizzled and padded maps, 2 to 16 bytes, rows, columns,
+copies in several waves."""
+
+
 def buffer_map(kind: OpaqueType) -> LdsMap:
     """The byte map in an LDS buffer type `!hkc_wave.lds<"…">`."""
     text = kind.text
@@ -69,7 +85,11 @@ class LdsWrite:
     buffer = operand(ANY)
     layout = attribute(TEXT)
     fragment = attribute(INT)
-    examples = ()
+    examples = tuple(
+        f'"hkc_wave.lds_write"(%v, %b) {{layout = "{layout}", fragment = {fragment} : i64}}'
+        f' : ({vector}, !hkc_wave.lds<"{lds}">) -> ()'
+        for lds, layout, fragment, vector in _ACCESSES
+    )
 
     @staticmethod
     def infer(value: VectorType, buffer: OpaqueType, *, layout: str, fragment: int) -> tuple[()]:
@@ -79,8 +99,11 @@ class LdsWrite:
     @staticmethod
     def meaning(machine: Workgroup, value: Any, buffer: tuple[Bytes, LdsMap], *, layout: str, fragment: int) -> None:
         memory, lds = buffer
-        at = offsets(DistributedLayout.parse(layout), lds, fragment)
-        memory.write(at, value[..., None].reshape(*at.shape, 1))
+        held = DistributedLayout.parse(layout)
+        lane, wave = held.replication()
+        copy = (np.arange(machine.lanes) & lane | (np.arange(machine.waves) & wave)[:, None]) != 0
+        at = np.where(copy[..., None], -1, offsets(held, lds, fragment))
+        memory.write(at, value[..., None])
 
     @staticmethod
     def lower(b: Any, op: Any, *operands: Any) -> list[Any]:
@@ -96,7 +119,11 @@ class LdsRead:
     layout = attribute(TEXT)
     fragment = attribute(INT)
     d = result(VECTOR)
-    examples = ()
+    examples = tuple(
+        f'%r = "hkc_wave.lds_read"(%b) {{layout = "{layout}", fragment = {fragment} : i64}}'
+        f' : (!hkc_wave.lds<"{lds}">) -> {vector}'
+        for lds, layout, fragment, vector in _ACCESSES
+    )
 
     @staticmethod
     def check(d: VectorType, buffer: OpaqueType, *, layout: str, fragment: int) -> None:
@@ -126,7 +153,11 @@ class CopyToLds:
     buffer = operand(ANY)
     base = operand(INTEGER)
     bytes = attribute(INT)
-    examples = ()
+    examples = tuple(
+        f'"hkc_wave.copy_to_lds"(%s, %o, %b, %z) {{bytes = {size} : i64}}'
+        f' : (!hkc_wave.descriptor, i32, !hkc_wave.lds<"{_PLAIN}">, i32) -> ()'
+        for size in (4, 16)
+    )
 
     @staticmethod
     def infer(source: OpaqueType, offset: Any, buffer: OpaqueType, base: Any, *, bytes: int) -> tuple[()]:

@@ -1,0 +1,58 @@
+"""What a wave op means is what its machine code does: every op, every example, both chips."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from contract import CHIPS
+from wave_kernel import DATA, LANES, Example, check
+
+import hkc.dialects.wave  # noqa: F401
+from hkc.dialects.define import WAVE_DIALECT, OpRecord
+from hkc.dialects.types import VectorType
+from hkc.support.dtypes import dtype
+from hkc.targets.chip import load
+
+NO_VALUE = {"buffer", "lds_alloc", "wait", "barrier", "barrier_if", "priority", "schedule_group", "async_mark", "wait_async"}
+"""Ops that give no number: handles, which the ops that use them show, and the order of things, which schedules show."""
+
+UNIFORM = {"copy_to_lds"}
+"""Tested on its own: one of its operands is uniform."""
+
+EXAMPLES = [
+    pytest.param(record, example, id=f"{name}-{i}")
+    for name, record in WAVE_DIALECT.ops.items()
+    if name not in NO_VALUE | UNIFORM
+    for i, example in enumerate(record.examples)
+]
+
+
+def offsets(example: Example) -> dict[str, Any]:
+    """Offsets of an access within memory, in no order, each its own; every third lane is beyond it, or masked off."""
+    vector = example.result if isinstance(example.result, VectorType) else None
+    size = (vector.size * dtype(vector.dtype).bytes) if vector else 16
+    places = np.random.default_rng(5).permutation(DATA // size)[: example.waves * LANES] * size
+    at = np.resize(places, (example.waves, LANES))
+    outside = np.arange(LANES) % 3 == 2
+    if "%m" in example.operands:
+        return {"%o": at, "%m": np.broadcast_to(~outside, at.shape)}
+    beyond = np.where(np.arange(LANES) % 2, -1, DATA + 4 * np.arange(LANES))
+    return {"%o": np.where(outside, beyond, at)} if "%o" in example.operands else {}
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize(("record", "text"), EXAMPLES)
+def test_machine_code_does_what_the_op_means(record: OpRecord, text: str, arch: str) -> None:
+    example = Example.parse(record, text)
+    values = offsets(example)
+    if record.name == "mfma":  # small whole numbers: every sum is exact, in any order
+        rng = np.random.default_rng(1)
+        for name, kind in zip(example.operands, example.types, strict=True):
+            size, element = kind[7:-1].split("x")
+            values[name] = rng.integers(-8, 9, (2, LANES, int(size))).astype(dtype(element).numpy)
+    found, wanted = check(example, load(arch), arch, values)
+    assert len(found) == len(wanted)
+    for a, b in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(a.view(np.uint8), np.ascontiguousarray(b).view(np.uint8).reshape(a.view(np.uint8).shape))
