@@ -1,4 +1,4 @@
-"""Vector memory operations as requests: addresses and data are taken when issued, memory is touched when they happen."""
+"""Vector memory operations: addresses and data are taken when issued, memory is touched when they happen."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ class Format:
 
     @property
     def words(self) -> int:
+        """Registers that one lane fills."""
         return max(1, self.nbytes // 4)
 
     def widen(self, words: Words) -> Words:
@@ -63,7 +64,8 @@ FORMATS = {
 """Load suffixes of buffer, global, flat and scratch instructions."""
 
 STORES = {
-    "byte": Format(1), "byte_d16_hi": Format(1, half="high"), "short": Format(2), "short_d16_hi": Format(2, half="high"),
+    "byte": Format(1), "byte_d16_hi": Format(1, half="high"),
+    "short": Format(2), "short_d16_hi": Format(2, half="high"),
     "dword": Format(4), "dwordx2": Format(8), "dwordx3": Format(12), "dwordx4": Format(16),
 }  # fmt: skip
 """Store suffixes."""
@@ -140,7 +142,14 @@ def store(w: Waves, target: Target, form: Format, register: int, addresses: U64,
 
 
 def atomic(
-    w: Waves, target: Target, combine: Combine, words: Words, keep: int, register: int | None, addresses: U64, mask: Mask
+    w: Waves,
+    target: Target,
+    combine: Combine,
+    words: Words,
+    keep: int,
+    register: int | None,
+    addresses: U64,
+    mask: Mask,
 ) -> None:
     """Issue an atomic over `keep` words of memory with `words` as data; the old value goes to `register`, if any."""
     if w.taint is not None:

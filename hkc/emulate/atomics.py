@@ -26,7 +26,8 @@ def _as(kind: Any, function: Callable[[Array, Array], Array]) -> Combine:
 
 
 def _wrapping_inc(old: Array, limit: Array) -> Array:
-    return np.where(old >= limit, old.dtype.type(0), old + old.dtype.type(1))
+    result: Array = np.where(old >= limit, old.dtype.type(0), old + old.dtype.type(1))
+    return result
 
 
 def _wrapping_dec(old: Array, limit: Array) -> Array:
@@ -34,7 +35,8 @@ def _wrapping_dec(old: Array, limit: Array) -> Array:
 
 
 def _packed_bf16(old: Array, given: Array) -> Array:
-    return round_bf16(widen_bf16(old) + widen_bf16(given))
+    total: Array = round_bf16(widen_bf16(old) + widen_bf16(given))
+    return total
 
 
 _INTEGER: dict[str, Callable[[Array, Array], Array]] = {

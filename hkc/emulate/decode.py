@@ -77,6 +77,7 @@ class Decoded:
 
     @cached_property
     def base(self) -> str:
+        """The mnemonic without the suffix of its encoding."""
         return _SUFFIX.sub("", self.mnemonic)
 
     @property

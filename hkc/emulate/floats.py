@@ -11,7 +11,8 @@ F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
 Array = NDArray[Any]
 
-_BITS: dict[Any, Any] = {np.dtype(np.float16): np.uint16, np.dtype(np.float32): np.uint32, np.dtype(np.float64): np.uint64}
+_BITS: dict[Any, Any] = {np.dtype(np.float16): np.uint16, np.dtype(np.float32): np.uint32,
+                         np.dtype(np.float64): np.uint64}  # fmt: skip
 _QUIET: dict[Any, int] = {np.dtype(np.float16): 0x0200, np.dtype(np.float32): 0x0040_0000,
                           np.dtype(np.float64): 0x0008_0000_0000_0000}  # fmt: skip
 
@@ -19,12 +20,6 @@ _QUIET: dict[Any, int] = {np.dtype(np.float16): 0x0200, np.dtype(np.float32): 0x
 def bits_of(values: Array) -> Array:
     """The bit patterns of a float array."""
     return values.view(_BITS[values.dtype])
-
-
-def sign_bit(dtype: np.dtype[Any]) -> Array:
-    """The sign bit as a scalar of the matching unsigned type."""
-    kind = _BITS[dtype]
-    return kind(1 << (dtype.itemsize * 8 - 1))  # type: ignore[no-any-return]
 
 
 def flush(values: Array) -> Array:
@@ -42,13 +37,15 @@ def quiet(values: Array) -> Array:
     if not nan.any():
         return values
     bits = bits_of(values)
-    return np.where(nan, bits | bits.dtype.type(_QUIET[values.dtype]), bits).view(values.dtype)
+    quieted: Array = np.where(nan, bits | bits.dtype.type(_QUIET[values.dtype]), bits).view(values.dtype)
+    return quieted
 
 
 def is_signalling(values: Array) -> NDArray[np.bool_]:
     """Where the values are signalling NaNs."""
     quiet_bit = _QUIET[values.dtype]
-    return np.isnan(values) & (bits_of(values) & quiet_bit == 0)
+    found: NDArray[np.bool_] = np.isnan(values) & (bits_of(values) & quiet_bit == 0)
+    return found
 
 
 def settle_nan(result: Array, sources: tuple[Array, ...]) -> Array:
@@ -68,7 +65,8 @@ def clamp01(values: Array, nan_to_zero: bool) -> Array:
     kind = values.dtype.type
     clamped = np.minimum(np.maximum(values, kind(0)), kind(1))
     clamped = np.where(clamped == 0, kind(0), clamped)
-    return np.where(np.isnan(clamped), kind(0), clamped) if nan_to_zero else clamped
+    result: Array = np.where(np.isnan(clamped), kind(0), clamped) if nan_to_zero else clamped
+    return result
 
 
 def two_sum(a: F64, b: F64) -> tuple[F64, F64]:

@@ -78,7 +78,8 @@ class Dpp:
 def _source(control: str, value: int | tuple[int, ...]) -> NDArray[np.int64]:
     if control == "quad_perm":
         assert isinstance(value, tuple)
-        return _LANES // 4 * 4 + np.array(value)[_LANES % 4]
+        quads: NDArray[np.int64] = _LANES // 4 * 4 + np.array(value)[_LANES % 4]
+        return quads
     assert isinstance(value, int)
     return _SOURCES[control](value)
 
@@ -97,7 +98,8 @@ def dpp(instruction: Decoded) -> Dpp | None:
     return Dpp(_source(control, value), enabled, instruction.flag("bound_ctrl"))
 
 
-_SELECTIONS = {"BYTE_0": (0, 8), "BYTE_1": (8, 8), "BYTE_2": (16, 8), "BYTE_3": (24, 8), "WORD_0": (0, 16), "WORD_1": (16, 16)}
+_SELECTIONS = {"BYTE_0": (0, 8), "BYTE_1": (8, 8), "BYTE_2": (16, 8), "BYTE_3": (24, 8),
+               "WORD_0": (0, 16), "WORD_1": (16, 16)}  # fmt: skip
 
 
 def select(instruction: Decoded, number: int) -> tuple[int, int] | None:

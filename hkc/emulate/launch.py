@@ -24,7 +24,7 @@ Progress = Callable[[float, str], None]
 
 _BATCH_BYTES = 192 << 20
 _BATCH_WAVES = 256
-INSTRUCTION_LIMIT = 1 << 32
+INSTRUCTION_LIMIT = 1 << 28
 """Steps of one batch after which a launch is taken for an endless loop."""
 
 KERNARG_GRANULE = 64
@@ -56,11 +56,13 @@ class Dispatch:
 
     @property
     def waves_per_group(self) -> int:
+        """Waves of 64 lanes that a workgroup takes; the last may be partial."""
         x, y, z = self.threads
         return -(-x * y * z // LANES)
 
     @property
     def groups(self) -> int:
+        """Workgroups of the grid."""
         x, y, z = self.workgroups
         return x * y * z
 

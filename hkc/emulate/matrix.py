@@ -40,13 +40,10 @@ class Operand:
     powers: NDArray[Any]
 
 
-def powers_of(values: NDArray[Any], least: int) -> NDArray[Any]:
+def powers_of(values: F32, least: int) -> F32:
     """2^exponent of each value, not below 2^least; 0 for zeros."""
-    kind = values.dtype.type
-    bits, field = (np.uint32, 0x7F80_0000) if kind is np.float32 else (np.uint64, 0x7FF0_0000_0000_0000)
-    powers = (values.view(bits) & bits(field)).view(kind)
-    powers = np.maximum(powers, kind(2.0**least))
-    return np.where(values == 0, kind(0), powers)
+    powers = (values.view(np.uint32) & np.uint32(0x7F80_0000)).view(np.float32)
+    return np.where(values == 0, np.float32(0), np.maximum(powers, np.float32(2.0**least)))
 
 
 def aligned_sums(a: Operand, b: Operand, c: F32, length: int, paired: bool) -> F32:
@@ -142,12 +139,12 @@ def _join(dot: F64, power: F64, c: F32, drop: bool) -> F32:
     if drop:
         addend[own < unit * 0.5] = 0.0
     fine = top * 2.0 ** -(DEEP + 1)
-    total = np.floor(np.nan_to_num(dot, nan=0.0, posinf=0.0, neginf=0.0) / fine) * fine + addend
+    total = np.floor(dot / fine) * fine + addend
     last = _power(total) * 2.0**-DEEP
     result = np.floor(total / last) * last
-    odd = ~np.isfinite(dot) | ~np.isfinite(old)
-    if odd.any():
-        result = np.where(odd, dot + old, result)
+    finite = np.isfinite(dot + old)
+    if not finite.all():
+        result = np.where(finite, result, dot + old)
     return result.astype(np.float32)
 
 
@@ -168,10 +165,12 @@ def fused_chain(a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]) -> NDArray[An
 def integer_sums(a: NDArray[np.int8], b: NDArray[np.int8], c: NDArray[np.int32]) -> NDArray[np.int32]:
     """c + a · bᵀ modulo 2^32. The products of at most 1024 pairs stay exact in f32."""
     exact = a.astype(np.float32) @ b.astype(np.float32).swapaxes(-1, -2)
-    return c + exact.astype(np.int32)
+    result: NDArray[np.int32] = c + exact.astype(np.int32)
+    return result
 
 
 def integer_sums_clamped(a: NDArray[np.int8], b: NDArray[np.int8], c: NDArray[np.int32]) -> NDArray[np.int32]:
     """The same with the sum clamped to the range of i32."""
     exact = (a.astype(np.float32) @ b.astype(np.float32).swapaxes(-1, -2)).astype(np.int64)
-    return np.clip(exact + c, -(1 << 31), (1 << 31) - 1).astype(np.int32)
+    result: NDArray[np.int32] = np.clip(exact + c, -(1 << 31), (1 << 31) - 1).astype(np.int32)
+    return result

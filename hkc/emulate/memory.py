@@ -88,11 +88,14 @@ def _gather(array: NDArray[np.uint8], offsets: Offsets, nbytes: int) -> Words:
     index = offsets >> (unit.bit_length() - 1)
     if unit != nbytes:
         index = index[..., None] + np.arange(nbytes // unit)
-        return view.take(index)
+        parts: Words = view.take(index)
+        return parts
     found = view.take(index)
     if unit < 4:
-        return found.astype(np.uint32)[..., None]
-    return found.view(np.uint32).reshape(*offsets.shape, nbytes // 4)
+        short: Words = found.astype(np.uint32)[..., None]
+        return short
+    words: Words = found.view(np.uint32).reshape(*offsets.shape, nbytes // 4)
+    return words
 
 
 def _gather_bytes(array: NDArray[np.uint8], offsets: Offsets, nbytes: int) -> Words:
@@ -131,6 +134,7 @@ class Allocation:
 
     @property
     def end(self) -> int:
+        """The first address behind it."""
         return self.base + self.size
 
 

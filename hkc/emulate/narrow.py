@@ -31,6 +31,7 @@ class Narrow:
 
     @property
     def bits(self) -> int:
+        """Bits of a whole number."""
         return 1 + self.exponent + self.fraction
 
     @property
@@ -47,7 +48,8 @@ class Narrow:
     @property
     def values(self) -> NDArray[np.float64]:
         """The value of every bit pattern."""
-        return _values(self)
+        values: NDArray[np.float64] = _values(self)
+        return values
 
 
 @cache
@@ -65,7 +67,8 @@ def _values(form: Narrow) -> NDArray[np.float64]:
     value = np.where(codes >> form.bits - 1, -value, value)
     if form.special == "fnuz":
         value[1 << form.bits - 1] = np.nan
-    return value
+    result: NDArray[np.float64] = value
+    return result
 
 
 FORMATS = {

@@ -22,8 +22,8 @@ Step = Callable[["Waves"], Jump]
 
 _TABLE: dict[str, Callable[[Decoded, Context], Step]] = {}
 _MODULES = (
-    "salu", "control", "smem", "valu_int", "valu_float", "valu_half", "valu_wide", "compare", "convert", "convert_small",
-    "packed", "lane", "lds", "buffer", "vmem", "mfma", "transcendental", "divide",
+    "salu", "control", "smem", "valu_int", "valu_float", "valu_half", "valu_wide", "compare", "convert",
+    "convert_small", "packed", "lane", "lds", "buffer", "vmem", "mfma", "transcendental", "divide",
 )  # fmt: skip
 
 

@@ -99,9 +99,7 @@ class Scheduler:
         instructions = code.program.instructions
         group = Waves(self.state, rows)
         position, count = int(self.at[rows[0]]), len(rows)
-        turn = _TURN if stop != _NEVER or count < int(self.running.sum()) else _NEVER
-        if self.chance is not None:
-            turn = self.chance.randrange(1, 64)
+        turn = _TURN if self.chance is None else self.chance.randrange(1, 64)
         for _ in range(min(turn, self.limit)):
             step = steps[position] or code.step(position)
             group.instruction = instructions[position]
@@ -119,16 +117,17 @@ class Scheduler:
             if position == stop:
                 break
         else:
-            self._tired(turn)
+            self._tired(turn, count == int(self.running.sum()))
             self._behind = position
         self.at[rows] = position
 
-    def _tired(self, turn: int) -> None:
-        """A turn is over without an event: pending operations happen at last, endless loops end."""
+    def _tired(self, turn: int, alone: bool) -> None:
+        """A turn is over without an event: others may wait for what this group has outstanding; endless loops end."""
         self.limit -= turn
         if self.limit <= 0:
             raise error("HK709", "the program runs for too long: an endless loop?", hint="raise the instruction limit")
-        self.state.outstanding.finish(np.nonzero(self.running)[0])
+        if not alone:
+            self.state.outstanding.finish(np.nonzero(self.running)[0])
 
     def _leave(self, group: Waves, position: int, jump: NDArray[np.int64]) -> None:
         """Waves part: at a branch that only some take, at a barrier, at the end."""

@@ -61,7 +61,7 @@ class Findings:
 
 
 class State:
-    """Everything mutable of one batch. Group ids and wave ids count inside the batch; `first_wave` makes them global."""
+    """Everything mutable of one batch. Waves count inside the batch; `first_wave` makes them global."""
 
     def __init__(self, shape: Shape, memory: Memory, findings: Findings, first_wave: int) -> None:
         self.shape = shape

@@ -28,7 +28,8 @@ KINDS: dict[str, Any] = {
     "u64": np.uint64, "i64": np.int64, "f64": np.float64,
     "u16": np.uint16, "i16": np.int16, "f16": np.float16, "half": np.uint16,
 }  # fmt: skip
-_SIGN = {"f32": np.uint32(1 << 31), "u32": np.uint32(1 << 31), "f64": np.uint64(1 << 63), "f16": np.uint16(1 << 15),
+_SIGN: dict[str, Any] = {"f32": np.uint32(1 << 31), "u32": np.uint32(1 << 31), "f64": np.uint64(1 << 63),
+                         "f16": np.uint16(1 << 15),
          "u16": np.uint16(1 << 15), "u64": np.uint64(1 << 63)}  # fmt: skip
 _OMOD = {"mul:2": 2.0, "mul:4": 4.0, "div:2": 0.5}
 
@@ -150,7 +151,8 @@ def _typed(operand: Operand, kind: str, raw: Reader) -> Reader:
             bits = raw(w)
             if operand.absolute:
                 bits = bits & ~sign
-            return bits ^ sign if operand.negative else bits
+            modified: Array = bits ^ sign if operand.negative else bits
+            return modified
 
     if kind == "f32":
 
@@ -244,7 +246,9 @@ def _packer(instruction: Decoded, register: int, kind: str) -> Callable[[Waves, 
             return lambda w, value: lanes.insert(instruction, lambda: w.read(register), value.view(np.uint32))
         return lambda w, value: value.view(np.uint32)
     if instruction.form == "sdwa" and instruction.modifiers.get("dst_sel", "DWORD") != "DWORD":
-        return lambda w, value: lanes.insert(instruction, lambda: w.read(register), value.view(np.uint16).astype(np.uint32))
+        return lambda w, value: lanes.insert(
+            instruction, lambda: w.read(register), value.view(np.uint16).astype(np.uint32)
+        )
     if kind != "half":
         return lambda w, value: value.view(np.uint16).astype(np.uint32)
     high = instruction.bits("op_sel", 4, 0)[3]

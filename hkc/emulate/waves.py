@@ -76,6 +76,7 @@ class Waves:
 
     @property
     def exec(self) -> U64:
+        """EXEC as one word per wave."""
         return lane_bits(self.mask)
 
     @exec.setter
@@ -87,6 +88,7 @@ class Waves:
 
     @property
     def scc(self) -> NDArray[np.bool_]:
+        """The condition bit of each wave."""
         return self.state.scc if self.whole else self.state.scc[self.rows]
 
     @scc.setter
@@ -155,11 +157,13 @@ class Waves:
     def scalar(self, register: int) -> U32:
         """[waves]. EXEC is not kept among the scalar registers: see `exec`."""
         if register >= EXEC:
-            return (self.exec >> np.uint64(32 * (register - EXEC))).astype(np.uint32)
+            half: U32 = (self.exec >> np.uint64(32 * (register - EXEC))).astype(np.uint32)
+            return half
         if self._scalar_flags[register]:
             self._suspect_scalar(register)
         values = self.state.scalar[register]
-        return values if self.whole else values[self.rows]
+        result: U32 = values if self.whole else values[self.rows]
+        return result
 
     def scalar64(self, register: int) -> U64:
         """[waves], from a register pair."""
@@ -169,6 +173,7 @@ class Waves:
         return low.astype(np.uint64) | high.astype(np.uint64) << np.uint64(32)
 
     def set_scalar(self, register: int, value: U32) -> None:
+        """Write one word per wave."""
         if register >= EXEC:
             shift = np.uint64(32 * (register - EXEC))
             keep = self.exec & ~(np.uint64(0xFFFFFFFF) << shift)
@@ -182,6 +187,7 @@ class Waves:
             self.state.scalar[register, self.rows] = value
 
     def set_scalar64(self, register: int, value: U64) -> None:
+        """Write a register pair, or EXEC."""
         if register == EXEC:
             self.exec = value
             return
@@ -209,6 +215,7 @@ class Waves:
 
     @property
     def vcc(self) -> Mask:
+        """VCC as a lane mask."""
         return self.lanes_of(VCC)
 
     # findings

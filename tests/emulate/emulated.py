@@ -79,11 +79,12 @@ class Wave:
         program = Program.load(hsaco)
         code = Code(program, Context(VGPRS, program.isa))
         with np.errstate(all="ignore"):
-            Scheduler(code, self.state, program.entry(program.kernel("k")), 1 << 20, None).run(lambda fraction: None)
+            entry = program.entry(program.kernel("k"))
+            Scheduler(code, self.state, entry, 1 << 16, None).run(lambda fraction: None)
         return self
 
     def step(self, *instructions: Decoded) -> Wave:
-        """Execute decoded instructions one after the other, without jumps; everything outstanding happens at the end."""
+        """Execute decoded instructions one after the other, no jumps; everything outstanding happens at the end."""
         context = Context(VGPRS, load_isa(self.arch))
         with np.errstate(all="ignore"):
             for instruction in instructions:
@@ -122,17 +123,17 @@ def run_kernel(
     threads: int | tuple[int, int, int] = 64,
     **options: Any,
 ) -> tuple[list[NDArray[Any]], Any]:
-    """Launch with pointers to copies of `buffers` followed by `scalars`; returns the buffers afterwards and the result."""
+    """Launch with pointers to copies of `buffers`, then `scalars`; returns the buffers afterwards and the result."""
     memory = Memory()
     addresses = [memory.allocate(b.nbytes, f"argument {i}") for i, b in enumerate(buffers)]
     for address, content in zip(addresses, buffers, strict=True):
         memory.write(address, content)
     kernarg = b"".join(a.to_bytes(8, "little") for a in addresses) + scalars
-    result = launch(
-        Program.load(compile_ir(ir, arch)), name, workgroups=grid, threads=threads if isinstance(threads, tuple) else (threads, 1, 1), kernarg=kernarg,
-        memory=memory, **options,
-    )  # fmt: skip
-    after = [np.frombuffer(memory.read(a, b.nbytes), b.dtype).reshape(b.shape) for a, b in zip(addresses, buffers, strict=True)]
+    shape = threads if isinstance(threads, tuple) else (threads, 1, 1)
+    program = Program.load(compile_ir(ir, arch))
+    result = launch(program, name, workgroups=grid, threads=shape, kernarg=kernarg, memory=memory, **options)
+    after = [
+        np.frombuffer(memory.read(a, b.nbytes), b.dtype).reshape(b.shape)
+        for a, b in zip(addresses, buffers, strict=True)
+    ]
     return after, result
-
-

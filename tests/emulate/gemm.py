@@ -88,6 +88,10 @@ def _store(lines: list[str], n: int, side: int, last: int) -> None:
             lines.append(f" %c1{p} = mul i32 %wm, {32 * side}\n %c2{p} = add i32 %c1{p}, {row}")
             lines.append(f" %c3{p} = shl i32 %half, 2\n %c4{p} = add i32 %c2{p}, %c3{p}\n %c5{p} = add i32 %c4{p}, %m0")
             lines.append(f" %c6{p} = mul i32 %wn, {32 * side}\n %c7{p} = add i32 %c6{p}, {32 * (i % side)}")
-            lines.append(f" %c8{p} = add i32 %c7{p}, %l31\n %c9{p} = add i32 %c8{p}, %n0\n %ca{p} = mul i32 %c5{p}, {n}")
-            lines.append(f" %cb{p} = add i32 %ca{p}, %c9{p}\n %cc{p} = getelementptr float, ptr addrspace(1) %c, i32 %cb{p}")
+            lines.append(
+                f" %c8{p} = add i32 %c7{p}, %l31\n %c9{p} = add i32 %c8{p}, %n0\n %ca{p} = mul i32 %c5{p}, {n}"
+            )
+            lines.append(
+                f" %cb{p} = add i32 %ca{p}, %c9{p}\n %cc{p} = getelementptr float, ptr addrspace(1) %c, i32 %cb{p}"
+            )
             lines.append(f" store float %e{p}, ptr addrspace(1) %cc{p}")

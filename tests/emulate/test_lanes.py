@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-
 from emulated import CHIPS, NEVER, Wave
 
 LANE = np.arange(64)
@@ -45,7 +44,10 @@ def test_dpp_masks_and_inactive_sources(arch: str) -> None:
     wave.vector(1, LANE + 100)
     wave.vector(0, np.full(64, 7))
     wave.active(~(1 << 20) & (1 << 64) - 1)
-    wave.run("v_mov_b32_dpp v0, v1 quad_perm:[1,0,3,2] row_mask:0xa bank_mask:0x3", "v_add_u32_dpp v1, v1, v1 row_ror:1 row_mask:0xf bank_mask:0xf")
+    wave.run(
+        "v_mov_b32_dpp v0, v1 quad_perm:[1,0,3,2] row_mask:0xa bank_mask:0x3",
+        "v_add_u32_dpp v1, v1, v1 row_ror:1 row_mask:0xf bank_mask:0xf",
+    )
     expected = [(x ^ 1) + 100 if x // 16 in (1, 3) and x % 16 < 8 and x not in (20, 21) else 7 for x in range(64)]
     assert wave.v(0).tolist() == expected
     # in place: all sources are read before anything is written

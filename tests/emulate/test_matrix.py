@@ -69,7 +69,9 @@ def test_fused_chain_rounds_once_per_step(dtype: Any) -> None:
         for j in range(3):
             total = c[0, i, j]
             for k in range(4):
-                total = dtype(nearest(Fraction(float(a[0, i, k])) * Fraction(float(b[0, j, k])) + Fraction(float(total)), dtype))
+                total = dtype(
+                    nearest(Fraction(float(a[0, i, k])) * Fraction(float(b[0, j, k])) + Fraction(float(total)), dtype)
+                )
             assert found[0, i, j] == total
 
 
@@ -77,7 +79,9 @@ def nearest(exact: Fraction, dtype: Any) -> float:
     """The number of `dtype` nearest to `exact`, found among the neighbours of a first guess."""
     guess = dtype(float(exact))
     around = [np.nextafter(guess, dtype(-np.inf)), guess, np.nextafter(guess, dtype(np.inf))]
-    return float(min(around, key=lambda x: (abs(Fraction(float(x)) - exact), int(np.array(x).view(f"u{guess.itemsize}")) & 1)))
+    return float(
+        min(around, key=lambda x: (abs(Fraction(float(x)) - exact), int(np.array(x).view(f"u{guess.itemsize}")) & 1))
+    )
 
 
 def test_integer_sums_wrap_or_clamp() -> None:

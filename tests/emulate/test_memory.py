@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-
 from emulated import CHIPS, NEVER, Wave, run_kernel
+
 from hkc.emulate import Memory
 from hkc.support.errors import HkcError
 
@@ -123,7 +123,8 @@ def test_lds_widths_pairs_and_atomics(arch: str) -> None:
         "ds_write_b128 v1, v[4:7] offset:16", "ds_read2_b32 v[10:11], v1 offset0:4 offset1:7",
         "ds_read_b64 v[12:13], v1 offset:24",
         "ds_read_u16 v15, v1 offset:16", "ds_write2st64_b32 v2, v3, v3 offset0:8 offset1:9",
-        "ds_add_rtn_u32 v16, v2, v3 offset:2048", "ds_cmpst_rtn_b32 v17, v2, v4, v5 offset:2304", "s_waitcnt lgkmcnt(0)",
+        "ds_add_rtn_u32 v16, v2, v3 offset:2048", "ds_cmpst_rtn_b32 v17, v2, v4, v5 offset:2304",
+        "s_waitcnt lgkmcnt(0)",
     )  # fmt: skip
     assert (wave.v(10) == LANE * 10).all() and (wave.v(11) == LANE * 10 + 3).all()
     assert (wave.v(12) == LANE * 10 + 2).all() and (wave.v(15) == LANE * 10 & 0xFFFF).all()
@@ -154,9 +155,11 @@ def test_scratch_belongs_to_the_lane(arch: str) -> None:
     wave = Wave(arch, waves=2, scratch=64)
     wave.vector(1, LANE + 1000)
     wave.vector(2, np.full(64, 8))
-    wave.run("scratch_store_dword off, v1, off offset:4", "scratch_load_dword v4, v2, off offset:-4", "s_waitcnt vmcnt(0)")
+    wave.run(
+        "scratch_store_dword off, v1, off offset:4", "scratch_load_dword v4, v2, off offset:-4", "s_waitcnt vmcnt(0)"
+    )
     assert (wave.v(4) == LANE + 1000).all()
-    with pytest.raises(HkcError, match="(?s)scratch byte 0x40.*the kernel has 64 bytes per lane"):
+    with pytest.raises(HkcError, match=r"(?s)scratch byte 0x40.*the kernel has 64 bytes per lane"):
         wave.run("scratch_load_dword v4, off, off offset:64", "s_waitcnt vmcnt(0)")
 
 
@@ -165,7 +168,10 @@ def test_faults_name_instruction_address_and_nearest_allocation(arch: str) -> No
     wave = Wave(arch)
     base = wave.memory.allocate(256, "weights")
     pointer(wave, 2, base + LANE * 8)
-    with pytest.raises(HkcError, match=r"(?s)8-byte access to .*lane 32.*global_load_dwordx2 v\[4:5\], v\[2:3\], off.*256 bytes into `weights`"):
+    with pytest.raises(
+        HkcError,
+        match=r"(?s)8-byte access to .*lane 32.*global_load_dwordx2 v\[4:5\], v\[2:3\], off.*256 bytes into `weights`",
+    ):
         wave.run("global_load_dwordx2 v[4:5], v[2:3], off", "s_waitcnt vmcnt(0)")
 
 
@@ -229,7 +235,8 @@ def test_never_written_values_are_reported_where_they_matter(arch: str) -> None:
     wave.run("v_mov_b32_e32 v9, v8", "v_add_u32_e32 v9, 1, v9", "global_store_dword v[2:3], v9, off",
              "ds_read_b32 v6, v5", "s_waitcnt lgkmcnt(0)", "v_readfirstlane_b32 s0, v20")  # fmt: skip
     assert [(f.kind, f.text.split()[0]) for f in wave.found] == [
-        ("uninitialised", "global_store_dword"), ("uninitialised", "ds_read_b32"), ("uninitialised", "v_readfirstlane_b32"),
+        ("uninitialised", "global_store_dword"), ("uninitialised", "ds_read_b32"),
+        ("uninitialised", "v_readfirstlane_b32"),
     ]  # fmt: skip
     assert (wave.v(6) == NEVER).all()
 
@@ -286,12 +293,14 @@ def test_launches_that_can_not_be(arch: str) -> None:
 def test_waves_that_wait_for_each_other_for_ever(arch: str) -> None:
     wave = Wave(arch, waves=2)
     wave.scalar(0, [0, 1])
-    with pytest.raises(HkcError, match="HK709.*endless loop"):
+    with pytest.raises(HkcError, match="for too long: an endless loop"):
         wave.run("s_branch 0xffff")
 
 
 def test_progress_is_reported() -> None:
     seen: list[float] = []
     out = np.zeros(3 * 2 * 2 * 96, np.int32)
-    run_kernel(GRID, "gfx942", "ids", [out], grid=(3, 2, 2), threads=(32, 3, 1), progress=lambda f, text: seen.append(f))
+    run_kernel(
+        GRID, "gfx942", "ids", [out], grid=(3, 2, 2), threads=(32, 3, 1), progress=lambda f, text: seen.append(f)
+    )
     assert seen[-1] == 1.0 and seen == sorted(seen)

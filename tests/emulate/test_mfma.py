@@ -5,7 +5,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from emulated import CHIPS, Wave
+from emulated import CHIPS, Wave, assembled
 from numpy.typing import NDArray
 
 from hkc.targets import chip as chips
@@ -13,14 +13,26 @@ from hkc.targets.mfma import Mfma
 
 LANE = np.arange(64)
 NUMPY: dict[str, Any] = {
-    "f64": np.float64, "f32": np.float32, "xf32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16, "i8": np.int8,
+    "f64": np.float64, "f32": np.float32, "xf32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16,
+    "i8": np.int8,
     "f8e4m3fn": ml_dtypes.float8_e4m3fn, "f8e5m2": ml_dtypes.float8_e5m2, "f8e4m3fnuz": ml_dtypes.float8_e4m3fnuz,
     "f8e5m2fnuz": ml_dtypes.float8_e5m2fnuz, "f6e2m3fn": ml_dtypes.float6_e2m3fn, "f6e3m2fn": ml_dtypes.float6_e3m2fn,
     "f4e2m1fn": ml_dtypes.float4_e2m1fn, "i32": np.int32,
 }  # fmt: skip
 BITS = {"f6e2m3fn": 6, "f6e3m2fn": 6, "f4e2m1fn": 4}
 
-FORMS = [(arch, form) for arch in CHIPS for form in chips.load(arch).mfmas if not form.sparse]
+FORMS = {arch: [form for form in chips.load(arch).mfmas if not form.sparse] for arch in CHIPS}
+CASES = [(arch, number) for arch in CHIPS for number in range(len(FORMS[arch]))]
+
+
+def line(form: Mfma) -> str:
+    """Operands in v[0:…], v[16:…] and v[64:…], the result in v[128:…], scales in v200."""
+    d = f"v[128:{127 + form.acc_vgprs}]"
+    sources = f"v[0:{form.a_vgprs - 1}], v[16:{15 + form.b_vgprs}], v[64:{63 + form.acc_vgprs}]"
+    text = f"{form.mnemonic} {d}, {sources}".replace("v[0:0]", "v0").replace("v[16:16]", "v16")
+    if form.scaled:
+        text += ", v200, v200 op_sel:[1,0,0] op_sel_hi:[0,1,0]"  # byte 1 of a's scales, byte 2 of b's
+    return text + (f" cbsz:{form.a_code} blgp:{form.b_code}" if form.a_format else "")
 
 
 def pack(values: NDArray[Any], dtype: str) -> NDArray[np.uint32]:
@@ -69,8 +81,9 @@ def place(form: Mfma, r: int, lane: int) -> tuple[int, int, int]:
     return lane // 4, r, lane % 4
 
 
-@pytest.mark.parametrize(("arch", "form"), FORMS, ids=[f"{a}-{f.mnemonic}-{f.a}-{f.b}" for a, f in FORMS])
-def test_every_form_on_small_integers(arch: str, form: Mfma) -> None:
+@pytest.mark.parametrize(("arch", "number"), CASES, ids=[f"{a}-{n}-{FORMS[a][n].mnemonic}" for a, n in CASES])
+def test_every_form_on_small_integers(arch: str, number: int) -> None:
+    form = FORMS[arch][number]
     rng = np.random.default_rng(form.k)
     top = 2 if form.a.startswith("f4") or form.b.startswith("f4") else 3
     a, b = (rng.integers(-top, top, (form.blocks, n, form.k), endpoint=True) for n in (form.m, form.n))
@@ -88,16 +101,8 @@ def test_every_form_on_small_integers(arch: str, form: Mfma) -> None:
     for i in range(form.acc_vgprs):
         wave.vector(64 + i, halves[i // words, :, i % words])
     wave.active(0)  # matrix instructions don't look at EXEC
-    d = f"v[128:{127 + form.acc_vgprs}]"
-    sources = f"v[0:{form.a_vgprs - 1}], v[16:{15 + form.b_vgprs}], v[64:{63 + form.acc_vgprs}]"
-    sources = sources.replace("v[0:0]", "v0").replace("v[16:16]", "v16")
-    line = f"{form.mnemonic} {d}, {sources}"
-    if form.scaled:
-        wave.vector(200, np.full(64, 0x7F80_7E7F, np.int64))
-        line += ", v200, v200 op_sel:[1,0,0] op_sel_hi:[0,1,0]"  # scales 0.5 and 2
-    if form.a_format:
-        line += f" cbsz:{form.a_code} blgp:{form.b_code}"
-    wave.run(line)
+    wave.vector(200, np.full(64, 0x7F80_7E7F, np.int64))  # scales 0.5 and 2
+    wave.step(assembled(tuple(line(f) for f in FORMS[arch]), arch)[number])
     raw = np.stack([wave.v(128 + i) for i in range(form.acc_vgprs)])
     values = np.ascontiguousarray(raw.reshape(-1, words, 64).swapaxes(1, 2)).view(NUMPY[form.acc])[..., 0]
     np.testing.assert_array_equal(result(values, form), c + a @ b.swapaxes(1, 2))
@@ -120,6 +125,8 @@ def test_broadcast_and_rotation_of_blocks(arch: str) -> None:
     wave = Wave(arch)
     wave.vector(0, (LANE // 4).astype(np.float32))
     wave.vector(1, np.ones(64, np.float32))
-    wave.run("v_mfma_f32_4x4x1_16b_f32 v[4:7], v0, v1, 0 cbsz:2 abid:1", "v_mfma_f32_4x4x1_16b_f32 v[8:11], v1, v0, 0 blgp:3")
+    wave.run(
+        "v_mfma_f32_4x4x1_16b_f32 v[4:7], v0, v1, 0 cbsz:2 abid:1", "v_mfma_f32_4x4x1_16b_f32 v[8:11], v1, v0, 0 blgp:3"
+    )
     assert (wave.v(4, np.float32) == LANE // 4 // 4 * 4 + 1).all()
     assert (wave.v(8, np.float32) == (LANE + 16) % 64 // 4).all()

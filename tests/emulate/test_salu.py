@@ -1,7 +1,6 @@
 """Scalar instructions: results and the condition bit, by hand."""
 
 import pytest
-
 from emulated import CHIPS, Wave, assembled
 
 # (line, s2 or s[2:3], s4 or s[4:5], result in s0 or s[0:1], condition bit or None)
@@ -99,7 +98,7 @@ def test_bits_by_hand(arch: str, number: int) -> None:
 def test_calls_and_jumps(arch: str) -> None:
     wave = Wave(arch)
     wave.run(
-        "s_mov_b32 s0, 0", "s_call_b64 s[4:5], 3", "s_add_u32 s0, s0, 0x100", "s_branch 4",  # call the line after the branch
+        "s_mov_b32 s0, 0", "s_call_b64 s[4:5], 3", "s_add_u32 s0, s0, 0x100", "s_branch 4",  # calls the line below
         "s_add_u32 s0, s0, 1", "s_getpc_b64 s[6:7]", "s_nop 0", "s_setpc_b64 s[4:5]", "s_mov_b32 s1, s0",
     )  # fmt: skip
     assert wave.s(1) == 0x101

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from emulated import CHIPS, NEVER, Wave, assembled
+
 from hkc.support.errors import HkcError
 
 
@@ -28,7 +28,8 @@ ONE, TWO, MINUS = f(1), f(2), 1 << 31
 Row = tuple[str, list[tuple[int, ...]]]
 ROWS: list[Row] = [
     # floats: the default NaN is positive; zeros keep their signs; signalling NaNs come out quiet
-    ("v_add_f32_e32 v0, v1, v2", [(INF, INF | MINUS, NAN), (ONE, ONE, TWO), (TINY, TINY, 2), (MINUS, MINUS, MINUS), (SNAN, ONE, 0x7FC00001)]),
+    ("v_add_f32_e32 v0, v1, v2", [(INF, INF | MINUS, NAN), (ONE, ONE, TWO), (TINY, TINY, 2), (MINUS, MINUS, MINUS),
+     (SNAN, ONE, 0x7FC00001)]),
     ("v_sub_f32_e32 v0, v1, v2", [(ONE, ONE, 0), (INF, INF, NAN), (f(3), ONE, TWO)]),
     ("v_subrev_f32_e32 v0, v1, v2", [(ONE, f(3), TWO)]),
     ("v_mul_f32_e32 v0, v1, v2", [(0, INF, NAN), (f(1.5), f(-2), f(-3)), (0x00800000, f(0.5), 0x00400000)]),
@@ -36,11 +37,13 @@ ROWS: list[Row] = [
     ("v_mul_f32_e64 v0, v1, v2 clamp", [(TWO, TWO, ONE), (f(-2), TWO, 0), (NAN, ONE, 0), (f(0.5), ONE, f(0.5))]),
     ("v_add_f32_e64 v0, -|v1|, v2", [(TWO, ONE, f(-1)), (f(-2), ONE, f(-1))]),
     # a product that f64 arithmetic rounds twice: (1 + 2^-12)² + 2^-60 is just above the tie at 1 + 2^-11 + 2^-24
-    ("v_fma_f32 v0, v1, v2, v3", [(f(1 + 2**-12), f(1 + 2**-12), f(2.0**-60), f(1 + 2**-11 + 2**-23)), (f(1 + 2**-12), f(1 + 2**-12), 0, f(1 + 2**-11))]),
+    ("v_fma_f32 v0, v1, v2, v3", [(f(1 + 2**-12), f(1 + 2**-12), f(2.0**-60), f(1 + 2**-11 + 2**-23)),
+     (f(1 + 2**-12), f(1 + 2**-12), 0, f(1 + 2**-11))]),
     ("v_fmac_f32_e32 v0, v1, v2", [(TWO, f(3), f(6))]),
     ("v_fmamk_f32 v0, v1, 0x40000000, v2", [(f(3), ONE, f(7))]),
     ("v_fmaak_f32 v0, v1, v2, 0x40000000", [(f(3), ONE, f(5))]),
-    ("v_min_f32_e32 v0, v1, v2", [(MINUS, 0, MINUS), (0, MINUS, MINUS), (NAN, ONE, ONE), (ONE, NAN, ONE), (SNAN, ONE, 0x7FC00001)]),
+    ("v_min_f32_e32 v0, v1, v2", [(MINUS, 0, MINUS), (0, MINUS, MINUS), (NAN, ONE, ONE), (ONE, NAN, ONE),
+     (SNAN, ONE, 0x7FC00001)]),
     ("v_max_f32_e32 v0, v1, v2", [(MINUS, 0, 0), (NAN, ONE, ONE), (TWO, ONE, TWO), (NAN, NAN, NAN)]),
     ("v_med3_f32 v0, v1, v2, v3", [(ONE, f(3), TWO, TWO), (f(3), TWO, ONE, TWO), (NAN, TWO, ONE, ONE)]),
     ("v_max3_f32 v0, v1, v2, v3", [(ONE, f(3), TWO, f(3)), (NAN, TWO, ONE, TWO)]),
@@ -60,15 +63,18 @@ ROWS: list[Row] = [
     ("v_log_f32_e32 v0, v1", [(f(8), f(3)), (0, INF | MINUS), (f(-1), NAN), (TINY, INF | MINUS)]),
     ("v_sin_f32_e32 v0, v1", [(f(0.25), ONE), (f(100.75), f(-1)), (INF, NAN)]),
     ("v_cos_f32_e32 v0, v1", [(0, ONE), (f(0.5), f(-1))]),
-    ("v_div_fixup_f32 v0, v1, v2, v3", [(ONE, 0, ONE, INF), (ONE, 0, 0, NAN), (ONE, INF, ONE, 0), (ONE, f(-1), INF, INF | MINUS)]),
+    ("v_div_fixup_f32 v0, v1, v2, v3", [(ONE, 0, ONE, INF), (ONE, 0, 0, NAN), (ONE, INF, ONE, 0),
+     (ONE, f(-1), INF, INF | MINUS)]),
     # conversions saturate; NaN is 0
     ("v_cvt_i32_f32_e32 v0, v1", [(f(-1.7), 0xFFFFFFFF), (f(3e9), 0x7FFFFFFF), (NAN, 0), (f(-3e9), 0x80000000)]),
     ("v_cvt_u32_f32_e32 v0, v1", [(f(-1), 0), (f(5e9), 0xFFFFFFFF), (f(2.9), 2)]),
     ("v_cvt_f32_i32_e32 v0, v1", [(0xFFFFFFFF, f(-1)), (16777217, f(16777216)), (16777219, f(16777220))]),
     ("v_cvt_f32_u32_e32 v0, v1", [(0xFFFFFFFF, f(2.0**32))]),
-    ("v_cvt_f16_f32_e32 v0, v1", [(f(65519), h(65504)), (f(65520), h(math.inf)), (f(2.0**-25), 0), (f(1.5 * 2.0**-25), 1)]),
+    ("v_cvt_f16_f32_e32 v0, v1", [(f(65519), h(65504)), (f(65520), h(math.inf)), (f(2.0**-25), 0),
+     (f(1.5 * 2.0**-25), 1)]),
     ("v_cvt_f32_f16_e32 v0, v1", [(h(1.5), f(1.5)), (1, f(2.0**-24))]),
-    ("v_cvt_pkrtz_f16_f32 v0, v1, v2", [(f(65519), f(-1.0009), h(-1) << 16 | h(65504)), (f(1e6), INF, h(math.inf) << 16 | h(65504))]),
+    ("v_cvt_pkrtz_f16_f32 v0, v1, v2", [(f(65519), f(-1.0009), h(-1) << 16 | h(65504)),
+     (f(1e6), INF, h(math.inf) << 16 | h(65504))]),
     ("v_cvt_f32_ubyte2_e32 v0, v1", [(0x00FE0000, f(254))]),
     ("v_cvt_rpi_i32_f32_e32 v0, v1", [(f(0.5), 1), (f(-0.5), 0)]),
     ("v_cvt_flr_i32_f32_e32 v0, v1", [(f(-0.5), 0xFFFFFFFF)]),
@@ -88,7 +94,8 @@ ROWS: list[Row] = [
     ("v_bfe_i32 v0, v1, v2, v3", [(0x12348678, 8, 8, 0xFFFFFF86), (0x80000000, 28, 8, 0xFFFFFFF8), (7, 0, 0, 0)]),
     ("v_bfi_b32 v0, v1, v2, v3", [(0x0000FFFF, 0x11112222, 0x33334444, 0x33332222)]),
     ("v_bfm_b32 v0, v1, v2", [(8, 4, 0xFF0)]),
-    ("v_perm_b32 v0, v1, v2, v3", [(0x33221100, 0x77665544, 0x07060100, 0x33225544), (0x80000000, 0, 0x0D0C0B08, 0xFF00FF00)]),
+    ("v_perm_b32 v0, v1, v2, v3", [(0x33221100, 0x77665544, 0x07060100, 0x33225544),
+     (0x80000000, 0, 0x0D0C0B08, 0xFF00FF00)]),
     ("v_alignbit_b32 v0, v1, v2, v3", [(0x1, 0x80000000, 31, 3)]),
     ("v_alignbyte_b32 v0, v1, v2, v3", [(0x44332211, 0x88776655, 1, 0x11887766)]),
     ("v_bcnt_u32_b32 v0, v1, v2", [(0xF0F, 10, 18)]),
@@ -109,7 +116,8 @@ ROWS: list[Row] = [
     ("v_mad_u16 v0, v1, v2, v3", [(3, 4, 5, 17 | 0x7FC00000)]),
     # packed
     ("v_pk_add_f16 v0, v1, v2", [(h(1) | h(2) << 16, h(3) | h(4) << 16, h(4) | h(6) << 16)]),
-    ("v_pk_fma_f16 v0, v1, v2, v3 op_sel_hi:[0,1,1] neg_lo:[1,0,0]", [(h(2), h(3) | h(4) << 16, h(1) | h(1) << 16, h(-5) | h(9) << 16)]),
+    ("v_pk_fma_f16 v0, v1, v2, v3 op_sel_hi:[0,1,1] neg_lo:[1,0,0]",
+     [(h(2), h(3) | h(4) << 16, h(1) | h(1) << 16, h(-5) | h(9) << 16)]),
     ("v_pk_max_i16 v0, v1, v2", [(0xFFFF0001, 0x00010000, 0x00010001)]),
     ("v_pk_add_u16 v0, v1, v2 clamp", [(0xFFFF0001, 0x00010001, 0xFFFF0002)]),
     ("v_pk_lshlrev_b16 v0, v1, v2", [(0x00040008, 0x0F0F0F0F, 0xF0F00F00)]),
@@ -120,11 +128,15 @@ ROWS: list[Row] = [
     ("v_dot4_i32_i8 v0, v1, v2, v3", [(0xFF010203, 0x02010101, 10, 14)]),
     ("v_dot8_u32_u4 v0, v1, v2, v3", [(0x11111111, 0x22222222, 1, 17)]),
     # SDWA
-    ("v_add_u32_sdwa v0, v1, v2 dst_sel:DWORD dst_unused:UNUSED_PAD src0_sel:BYTE_1 src1_sel:WORD_1", [(0x0000FF00, 0x00010000, 0x100)]),
+    ("v_add_u32_sdwa v0, v1, v2 dst_sel:DWORD dst_unused:UNUSED_PAD src0_sel:BYTE_1 src1_sel:WORD_1",
+     [(0x0000FF00, 0x00010000, 0x100)]),
     ("v_mov_b32_sdwa v0, sext(v1) dst_sel:DWORD dst_unused:UNUSED_PAD src0_sel:BYTE_3", [(0x80000000, 0xFFFFFF80)]),
-    ("v_and_b32_sdwa v0, v1, v2 dst_sel:BYTE_1 dst_unused:UNUSED_PRESERVE src0_sel:DWORD src1_sel:DWORD", [(0xFF, 0x3C, NEVER & 0xFFFF00FF | 0x3C00)]),
-    ("v_and_b32_sdwa v0, v1, v2 dst_sel:WORD_0 dst_unused:UNUSED_SEXT src0_sel:DWORD src1_sel:DWORD", [(0xFFFF, 0x8001, 0xFFFF8001)]),
-    ("v_add_f16_sdwa v0, v1, v2 dst_sel:WORD_1 dst_unused:UNUSED_PAD src0_sel:WORD_1 src1_sel:WORD_0", [(h(2) << 16, h(3), h(5) << 16)]),
+    ("v_and_b32_sdwa v0, v1, v2 dst_sel:BYTE_1 dst_unused:UNUSED_PRESERVE src0_sel:DWORD src1_sel:DWORD",
+     [(0xFF, 0x3C, NEVER & 0xFFFF00FF | 0x3C00)]),
+    ("v_and_b32_sdwa v0, v1, v2 dst_sel:WORD_0 dst_unused:UNUSED_SEXT src0_sel:DWORD src1_sel:DWORD",
+     [(0xFFFF, 0x8001, 0xFFFF8001)]),
+    ("v_add_f16_sdwa v0, v1, v2 dst_sel:WORD_1 dst_unused:UNUSED_PAD src0_sel:WORD_1 src1_sel:WORD_0",
+     [(h(2) << 16, h(3), h(5) << 16)]),
 ]  # fmt: skip
 
 NEW_ROWS: list[Row] = [
@@ -288,8 +300,8 @@ def test_comparisons_give_0_for_inactive_lanes(arch: str) -> None:
     wave.active(0xFF00FF)
     wave.run(
         "v_cmp_gt_u32_e64 s[0:1], v1, 3", "v_cmp_u_f32_e32 vcc, v2, v2", "v_cndmask_b32_e64 v3, 0, 1, vcc",
-        "s_movk_i32 s10, 0x100", "v_cmp_class_f32_e64 s[4:5], v2, s10", "v_cmp_nlt_f32_e64 s[6:7], v2, 2.0", "v_cmpx_eq_u32_e32 vcc, 17, v1",
-        "s_mov_b64 s[8:9], exec",
+        "s_movk_i32 s10, 0x100", "v_cmp_class_f32_e64 s[4:5], v2, s10", "v_cmp_nlt_f32_e64 s[6:7], v2, 2.0",
+        "v_cmpx_eq_u32_e32 vcc, 17, v1", "s_mov_b64 s[8:9], exec",
     )  # fmt: skip
     assert wave.s(0) == 0xFF00F0 and wave.s(1) == 0
     thirds = sum(1 << i for i in range(0, 64, 3)) & 0xFF00FF
@@ -303,5 +315,7 @@ def test_unknown_instructions_stop_with_name_address_and_bytes() -> None:
     from hkc.emulate.isa import load
     from hkc.emulate.registry import Context, bind
 
-    with pytest.raises(HkcError, match=r"HK701.*unknown instruction at 0x40: v_frobnicate_b32 v0, v1 \(encoding 01 02 03 04\)"):
+    with pytest.raises(
+        HkcError, match=r"HK701.*unknown instruction at 0x40: v_frobnicate_b32 v0, v1 \(encoding 01 02 03 04\)"
+    ):
         bind(decode(0x40, bytes([1, 2, 3, 4]), "v_frobnicate_b32 v0, v1"), Context(0, load("gfx950")))

@@ -97,9 +97,7 @@ def _all_or_nothing(found: Places, mask: Mask, form: access.Format) -> bool:
     return not cut.any()
 
 
-def _load_lds(
-    instruction: Decoded, context: Context, form: access.Format, places: Callable[[Waves], Places]
-) -> Step:
+def _load_lds(instruction: Decoded, context: Context, form: access.Format, places: Callable[[Waves], Places]) -> Step:
     check_width(instruction, context, form)
     offset = instruction.number("offset")
 

@@ -49,7 +49,9 @@ def _byte(n: int) -> Callable[[Array], Array]:
 
 for _n in range(4):
     valu("f32 = u32", f"v_cvt_f32_ubyte{_n}")(_byte(_n))
-valu("f32 = u32", "v_cvt_off_f32_i4")(lambda a: (((a & np.uint32(15)).astype(np.int32) ^ 8) - 8).astype(np.float32) / 16)
+valu("f32 = u32", "v_cvt_off_f32_i4")(
+    lambda a: (((a & np.uint32(15)).astype(np.int32) ^ 8) - 8).astype(np.float32) / 16
+)
 
 
 def _pair(low: Array, high: Array) -> Array:
@@ -68,7 +70,8 @@ def _normalised(scale: int, kind: Any) -> Callable[[Array, Array], Array]:
     def one(a: Array) -> Array:
         low = -1.0 if kind is np.int16 else 0.0
         clean = np.where(np.isnan(a), 0, np.clip(a.astype(np.float64), low, 1.0))
-        return np.rint(clean * scale).astype(kind).view(np.uint16)
+        result: Array = np.rint(clean * scale).astype(kind).view(np.uint16)
+        return result
 
     return lambda a, b: _pair(one(a), one(b))
 
@@ -92,7 +95,8 @@ valu("u32 = f16 f16", "v_cvt_pknorm_u16_f16")(_normalised(0xFFFF, np.uint16))
 def _(a: Array, byte: Array, old: Array) -> Array:
     shift = (byte & np.uint32(3)) * np.uint32(8)
     value = np.clip(np.where(np.isnan(a), 0, np.rint(a)), 0, 255).astype(np.uint32)
-    return old & ~(np.uint32(255) << shift) | value << shift
+    result: Array = old & ~(np.uint32(255) << shift) | value << shift
+    return result
 
 
 def _shifted_bytes(low: int, high: int) -> Callable[[Array, Array, Array], Array]:

@@ -79,5 +79,3 @@ def _(instruction: Decoded, context: Context) -> Step:
         return code << shift | old & keep
 
     return step_of(instruction, context, run, "u32 = f32 u32 dst", waves=True)
-
-

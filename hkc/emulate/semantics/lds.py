@@ -1,4 +1,4 @@
-"""LDS instructions: loads, stores, pairs, atomics, transposed loads, and the lane permutations that use its crossbar."""
+"""LDS instructions: loads, stores, pairs, atomics, transposed loads, and lane permutations."""
 
 from __future__ import annotations
 
@@ -239,7 +239,8 @@ def _swizzle(instruction: Decoded, offset: int) -> NDArray[np.int64]:
         if offset & 0x7F00:
             raise unsupported(instruction, "this swizzle mode")
         choice = np.array([offset >> 2 * i & 3 for i in range(4)])
-        return lanes // 4 * 4 + choice[lanes % 4]
+        result: NDArray[np.int64] = lanes // 4 * 4 + choice[lanes % 4]
+        return result
     keep, force, flip = offset & 31, offset >> 5 & 31, offset >> 10 & 31
     return lanes & 32 | ((lanes & 31 & keep | force) ^ flip)
 

@@ -19,9 +19,7 @@ _KINDS: dict[str, Any] = {"f16": np.float16, "i16": np.int16, "u16": np.uint16}
 _15 = np.uint16(15)
 
 
-def _half(
-    instruction: Decoded, context: Context, operand: Operand, number: int, high: bool, kind: str
-) -> Reader:
+def _half(instruction: Decoded, context: Context, operand: Operand, number: int, high: bool, kind: str) -> Reader:
     """The half of a source that op_sel (low result) or op_sel_hi (high result) chooses, with its sign modifier."""
     raw = word_reader(operand, instruction, context, 0, 16 if kind == "f16" else 32)
     which = instruction.bits("op_sel_hi" if high else "op_sel", 3, int(high))[number]
@@ -271,7 +269,8 @@ for _count, _bits in ((2, 16), (4, 8), (8, 4)):
         _dot, _info = _integer_dot(_bits, _letter == "i"), np.iinfo(np.int32 if _letter == "i" else np.uint32)
 
         def _clamped(a: Array, b: Array, c: Array, dot: Any = _dot, info: Any = _info) -> Array:
-            return np.clip(dot(a, b, c), info.min, info.max)
+            result: Array = np.clip(dot(a, b, c), info.min, info.max)
+            return result
 
         _kind = f"{_letter}32"
         valu(f"{_kind} = u32 u32 {_kind}", f"v_dot{_count}_{_kind}_{_letter}{_bits}", clamped=_clamped)(_dot)

@@ -18,20 +18,22 @@ def _wide(a: Array) -> Array:
 
 
 def _fits(exact: Array) -> Array:
-    return exact != exact.astype(np.int32)
+    result: Array = exact != exact.astype(np.int32)
+    return result
 
 
 def population(a: Array) -> Array:
     """The number of set bits of each element."""
     raw = np.ascontiguousarray(a)[..., None].view(np.uint8)
-    return np.unpackbits(raw, axis=-1).sum(axis=-1, dtype=np.uint32)
+    count: Array = np.unpackbits(raw, axis=-1).sum(axis=-1, dtype=np.uint32)
+    return count
 
 
 def find_low(a: Array) -> Array:
     """The lowest set bit's number, -1 for none."""
     kind = a.dtype.type
     lowest = a & (~a + kind(1))
-    return np.where(a == 0, -1, population(lowest - kind(1)).astype(np.int32))
+    return np.where(a == 0, -1, population(lowest - kind(1)).view(np.int32))
 
 
 def find_high(a: Array) -> Array:
@@ -141,14 +143,10 @@ salu("i32 = i32", "s_flbit_i32")(lambda a: find_high(np.where(a < 0, ~a, a).view
 salu("i32 = i64", "s_flbit_i32_i64")(lambda a: find_high(np.where(a < 0, ~a, a).view(np.uint64)))
 
 
-def _groups(a: Array, width: int) -> Array:
-    """Whole-quad and quad-mask helpers: per group of `width` bits, is any set."""
-    raw = np.unpackbits(np.ascontiguousarray(a)[..., None].view(np.uint8), axis=-1, bitorder="little")
-    return raw.reshape(*raw.shape[:-1], -1, width).any(axis=-1)
-
-
 def _whole_quads(a: Array) -> Array:
-    quads = np.repeat(_groups(a, 4), 4, axis=-1)
+    """Every group of four bits becomes all ones where any of them is set."""
+    raw = np.unpackbits(np.ascontiguousarray(a)[..., None].view(np.uint8), axis=-1, bitorder="little")
+    quads = np.repeat(raw.reshape(*raw.shape[:-1], -1, 4).any(axis=-1, keepdims=True), 4, axis=-1).reshape(raw.shape)
     return np.packbits(quads, axis=-1, bitorder="little").view(a.dtype)[..., 0]
 
 
@@ -180,8 +178,11 @@ def _field(kind: Any) -> Callable[[Array, Array], Array]:
         width = np.minimum(control >> np.uint32(16) & np.uint32(0x7F), np.uint32(bits))
         left = bits - np.minimum(width + offset, np.uint32(bits))
         up = (a << left.astype(a.dtype)).astype(kind)
-        field = up >> (left + offset).astype(kind) if bits == 64 else up >> (left + offset).clip(0, bits - 1).astype(kind)
-        return np.where(width == 0, kind(0), field)
+        field = (
+            up >> (left + offset).astype(kind) if bits == 64 else up >> (left + offset).clip(0, bits - 1).astype(kind)
+        )
+        result: Array = np.where(width == 0, kind(0), field)
+        return result
 
     return run
 
@@ -197,7 +198,10 @@ def _mask(kind: Any) -> Callable[[Array, Array], Array]:
 
     def run(width: Array, offset: Array) -> Array:
         one = kind(1)
-        return ((one << (width & np.uint32(bits)).astype(kind)) - one) << (offset & np.uint32(bits)).astype(kind)
+        result: Array = ((one << (width & np.uint32(bits)).astype(kind)) - one) << (offset & np.uint32(bits)).astype(
+            kind
+        )
+        return result
 
     return run
 

@@ -50,7 +50,8 @@ def _limit(w: Waves, base: int, offset: U64) -> NDArray[np.int64]:
     """How many bytes of the buffer are left behind `offset`."""
     stride = w.scalar(base + 1) >> np.uint32(16) & np.uint32(0x3FFF)
     records = w.scalar(base + 2).astype(np.int64) * np.maximum(stride, 1)
-    return records - offset.astype(np.int64)
+    result: NDArray[np.int64] = records - offset.astype(np.int64)
+    return result
 
 
 def _issue(
@@ -91,4 +92,3 @@ def _builder(width: int, buffer: bool) -> Callable[[Decoded, Context], Step]:
 for _suffix, _width in _WIDTHS.items():
     op(f"s_load_{_suffix}")(_builder(_width, False))
     op(f"s_buffer_load_{_suffix}")(_builder(_width, True))
-

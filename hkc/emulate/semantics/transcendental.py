@@ -2,8 +2,8 @@
 
 Hardware promises 1 ulp; here results are computed in f64 and rounded, thus correct but for rare double rounding. The
 f32 forms flush denormal inputs and results whatever the mode says, f16 forms keep them (LLVM's lowering of `exp2`,
-`log2` and division relies on exactly that). v_rcp_f64, v_rsq_f64 and v_sqrt_f64 are approximations that programs refine;
-correctly rounded values are within their bounds.
+`log2` and division relies on exactly that). v_rcp_f64, v_rsq_f64 and v_sqrt_f64 are approximations that programs
+refine; correctly rounded values are within their bounds.
 """
 
 from __future__ import annotations

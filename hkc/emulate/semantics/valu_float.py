@@ -67,7 +67,8 @@ def _legacy(a: Array, b: Array) -> Array:
 
 def fraction(a: Array) -> Array:
     """a - floor(a), below 1 by the smallest step."""
-    return np.minimum(a - np.floor(a), np.nextafter(a.dtype.type(1), a.dtype.type(0)))
+    result: Array = np.minimum(a - np.floor(a), np.nextafter(a.dtype.type(1), a.dtype.type(0)))
+    return result
 
 
 def scale_by(a: Array, n: Array) -> Array:

@@ -60,7 +60,6 @@ def _borrow(a: Array, b: Array, borrow: Any) -> tuple[Array, Array]:
     return exact.astype(np.uint32), exact < 0
 
 
-
 valu("u32 mask = u32 u32", "v_add_co_u32")(lambda a, b: (a + b, a + b < b))
 valu("u32 mask = u32 u32", "v_sub_co_u32")(lambda a, b: (a - b, b > a))
 valu("u32 mask = u32 u32", "v_subrev_co_u32")(lambda a, b: (b - a, a > b))
@@ -93,7 +92,9 @@ valu("u32 = u32 u32", "v_mul_lo_u32", "v_mul_lo_i32")(lambda a, b: a * b)
 valu("u32 = u32 u32", "v_mul_hi_u32")(lambda a, b: (a.astype(_U64) * b >> _U64(32)).astype(np.uint32))
 valu("i32 = i32 i32", "v_mul_hi_i32")(lambda a, b: (_wide(a) * b >> 32).astype(np.int32))
 valu("u32 = u32 u32", "v_mul_u32_u24")(lambda a, b: (a & _24) * (b & _24))
-valu("u32 = u32 u32", "v_mul_hi_u32_u24")(lambda a, b: ((a & _24).astype(_U64) * (b & _24) >> _U64(32)).astype(np.uint32))
+valu("u32 = u32 u32", "v_mul_hi_u32_u24")(
+    lambda a, b: ((a & _24).astype(_U64) * (b & _24) >> _U64(32)).astype(np.uint32)
+)
 valu("i32 = u32 u32", "v_mul_i32_i24")(lambda a, b: (_s24(a) * _s24(b)).astype(np.int32))
 valu("i32 = u32 u32", "v_mul_hi_i32_i24")(lambda a, b: (_s24(a) * _s24(b) >> 32).astype(np.int32))
 valu("u32 = u32 u32 u32", "v_mad_u32_u24")(lambda a, b, c: (a & _24) * (b & _24) + c)
@@ -132,7 +133,9 @@ valu("u32 = u32 u32 u32", "v_alignbit_b32")(
     lambda high, low, n: ((high.astype(_U64) << _U64(32) | low) >> (n & _31).astype(_U64)).astype(np.uint32)
 )
 valu("u32 = u32 u32 u32", "v_alignbyte_b32")(
-    lambda high, low, n: ((high.astype(_U64) << _U64(32) | low) >> (n & np.uint32(3)).astype(_U64) * _U64(8)).astype(np.uint32)
+    lambda high, low, n: ((high.astype(_U64) << _U64(32) | low) >> (n & np.uint32(3)).astype(_U64) * _U64(8)).astype(
+        np.uint32
+    )
 )
 valu("u32 = u32 u32", "v_bcnt_u32_b32")(lambda a, b: population(a) + b)
 valu("i32 = u32", "v_ffbl_b32")(find_low)
@@ -143,7 +146,8 @@ valu("i32 = i32", "v_ffbh_i32")(lambda a: find_high(np.where(a < 0, ~a, a).view(
 @valu("u32 = u32 u32 u32", "v_bfe_u32")
 def _(a: Array, offset: Array, width: Array) -> Array:
     mask = (np.uint32(1) << (width & _31)) - np.uint32(1)
-    return a >> (offset & _31) & mask
+    result: Array = a >> (offset & _31) & mask
+    return result
 
 
 @valu("i32 = i32 u32 u32", "v_bfe_i32")
