@@ -68,7 +68,7 @@ class Kernel:
 
 @dataclass(frozen=True)
 class CodeObject:
-    """A parsed code object. `target` is the whole target id ("…--CHIP:xnack+"), `arch` the chip's name in it."""
+    """A parsed code object. `target` is the whole target id ("amdgcn-amd-amdhsa--CHIP:xnack+"), `arch` the chip's name in it."""
 
     arch: str
     target: str
@@ -95,7 +95,7 @@ class CodeObject:
         metadata = _metadata(elf)
         target = _get(metadata, "amdhsa.target", str)
         return cls(
-            arch=target.rpartition("--")[2].partition(":")[0],
+            arch=_chip(target),
             target=target,
             version=_VERSIONS[elf.abi_version],
             kernels=tuple(_kernel(elf, entry) for entry in _entries(metadata, "amdhsa.kernels")),
@@ -135,6 +135,14 @@ def _metadata(elf: Elf) -> dict[str, Any]:
                 return found
             raise error("HK604", f"the metadata note holds a {type(found).__name__} in place of a map")
     raise error("HK604", "the code object has no metadata note")
+
+
+def _chip(target: str) -> str:
+    """The processor in a target id: what follows architecture, vendor, system and (often empty) environment."""
+    parts = target.partition(":")[0].split("-", 4)
+    if len(parts) < 5 or not parts[4]:
+        raise error("HK604", f"the metadata names no processor: its target is `{target}`")
+    return parts[4]
 
 
 def _kernel(elf: Elf, entry: Mapping[str, Any]) -> Kernel:

@@ -134,6 +134,14 @@ def test_damaged_metadata(compiled):
     assert code_of(compiled.hsaco.replace(b"\xa7copy.kd", b"\xa7cOpy.kd")) == "HK605"
 
 
+def test_targets_of_newer_compilers_are_understood(compiled):
+    """LLVM 24 names a subarchitecture and an environment: `amdgpu9.42-amd-amdhsa-unknown-…`."""
+    old = f"amdgcn-amd-amdhsa--{compiled.arch}".encode()
+    newer = compiled.hsaco.replace(old, f"amdgpu9.42-amd-a-u-{compiled.arch}".encode())
+    assert CodeObject.parse(newer).arch == compiled.arch
+    assert code_of(compiled.hsaco.replace(old, b"amdgcn-amd-amdhsa".ljust(len(old)))) == "HK604"
+
+
 def test_every_cut_is_noticed(compiled):
     for size in range(0, len(compiled.hsaco), 41):
         assert code_of(compiled.hsaco[:size]) in ("HK601", "HK603")
