@@ -67,6 +67,8 @@ def table() -> dict[str, tuple[Combine, int, int]]:
         found[f"{name}_x2"] = (_as(np.int64, function), 2, 2)
     found["cmpswap"] = (_swap_if_equal(1), 1, 2)
     found["cmpswap_x2"] = (_swap_if_equal(2), 2, 4)
+    for wide, kind in (("", np.uint32), ("_x2", np.uint64)):
+        found[f"rsub{wide}"] = (_as(kind, lambda old, given: given - old), 1 + bool(wide), 1 + bool(wide))
     found["add_f32"] = (_as(np.float32, np.add), 1, 1)
     found["add_f64"] = (_as(np.float64, np.add), 2, 2)
     found["min_f64"] = (_as(np.float64, np.fmin), 2, 2)
@@ -74,3 +76,7 @@ def table() -> dict[str, tuple[Combine, int, int]]:
     found["pk_add_f16"] = (_as(np.float16, np.add), 1, 1)
     found["pk_add_bf16"] = (_as(np.uint16, _packed_bf16), 1, 1)
     return found
+
+
+GLOBAL = tuple(name for name in table() if not name.startswith("rsub"))
+"""The operations that exist outside the LDS as well."""

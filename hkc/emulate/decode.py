@@ -136,6 +136,8 @@ def operand(token: str) -> Operand:
         absolute, token = True, token.strip("|")
     if token.startswith("sext("):
         extended, token = True, token[5:-1]
+    if token.startswith("lit("):  # a literal whose value would have an inline encoding as well
+        token = token[4:-1]
     plain = _plain(token)
     if not (negative or absolute or extended):
         return plain

@@ -24,6 +24,8 @@ class Isa:
     lds_load_bytes: frozenset[int]
     fnuz: bool
     """8-bit floats have no infinities and one NaN (0x80), bias one higher; otherwise they are the OCP formats."""
+    folder: Path | None = None
+    """Where the chip's tables lie, if not among the ones that come with hkc."""
 
     def lacks(self, instruction: Decoded) -> bool:
         """Whether the chip has no such instruction."""
@@ -32,8 +34,9 @@ class Isa:
 
 @cache
 def load(chip: str, folder: Path | None = None) -> Isa:
-    """Read `isa.toml` of a chip. Raises HK706 where there is none."""
-    path = (folder or Path(hkc.__file__).parent / "targets") / chip / "isa.toml"
+    """Read `isa.toml` of a chip, from `folder` if it is there. Raises HK706 where there is none."""
+    own = folder / chip / "isa.toml" if folder else None
+    path = own if own and own.is_file() else Path(hkc.__file__).parent / "targets" / chip / "isa.toml"
     if not path.is_file():
         raise error("HK706", f"the emulator does not know the chip {chip}")
     data = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -42,4 +45,5 @@ def load(chip: str, folder: Path | None = None) -> Isa:
         frozenset(data["absent"]["instructions"]),
         frozenset(data["direct_to_lds"]["bytes"]),
         bool(data["float8"]["fnuz"]),
+        folder,
     )

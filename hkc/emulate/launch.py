@@ -17,6 +17,7 @@ from hkc.emulate.registry import Context
 from hkc.emulate.scheduler import Code, Scheduler
 from hkc.emulate.state import LANES, Findings, Shape, State
 from hkc.machine.codeobject import Kernel
+from hkc.machine.elf import Relocation
 from hkc.support.errors import error
 
 Extents = tuple[int, int, int]
@@ -30,7 +31,8 @@ INSTRUCTION_LIMIT = 1 << 28
 KERNARG_GRANULE = 64
 """Bytes to which runtimes align and round up the argument segment; compilers widen scalar loads up to its end."""
 
-_SUPPORTED_ROUNDING = 0
+_ABS64, _RELATIVE64 = 3, 13  # relocation numbers of LLVM's AMDGPUUsage, "Relocation Records"
+_NEAREST = 0
 
 
 @dataclass(frozen=True)
@@ -135,7 +137,7 @@ def _check(kernel: Kernel, workgroups: Extents, threads: Extents) -> None:
     if kernel.descriptor.wave32:
         raise error("HK711", f"`{kernel.name}` is for waves of 32 lanes, which these chips lack")
     mode = kernel.descriptor.float_mode
-    if (mode.round_f32, mode.round_f16_f64) != (_SUPPORTED_ROUNDING, _SUPPORTED_ROUNDING):
+    if (mode.round_f32, mode.round_f16_f64) != (_NEAREST, _NEAREST):
         raise error("HK711", f"`{kernel.name}` asks for a rounding mode other than to nearest even")
 
 
@@ -143,6 +145,19 @@ def _map_segments(program: Program, memory: Memory) -> None:
     """Code and constants at the file's own addresses, unless an earlier launch of the program put them there."""
     for segment in program.code.segments:
         memory.place(segment.address, segment.content, segment.size, f"code object at {segment.address:#x}")
+    for relocation in program.code.relocations:
+        value = _relocated(program, relocation)
+        memory.write(relocation.address, value.to_bytes(8, "little"))
+
+
+def _relocated(program: Program, relocation: Relocation) -> int:
+    """The 64-bit word that the loader stores: an address of the file, since it is loaded where it says."""
+    if relocation.kind == _RELATIVE64:
+        return relocation.addend
+    symbol = program.code.symbols.get(relocation.symbol)
+    if relocation.kind != _ABS64 or symbol is None or not symbol.defined:
+        raise error("HK707", f"the emulator can't resolve relocation {relocation.kind} against `{relocation.symbol}`")
+    return symbol.address + relocation.addend
 
 
 def _batches(dispatch: Dispatch) -> Iterator[tuple[int, int]]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from hkc.emulate.decode import Decoded, decode
 from hkc.emulate.isa import Isa
 from hkc.emulate.isa import load as load_isa
 from hkc.machine.codeobject import CodeObject, Kernel
 from hkc.machine.disassemble import disassemble
-from hkc.support.errors import error
 
 
 @dataclass(frozen=True)
@@ -22,12 +22,13 @@ class Program:
     positions: dict[int, int]
 
     @classmethod
-    def load(cls, hsaco: bytes) -> Program:
-        """Read a linked code object. Raises HK6xx for a broken one, HK706 for a chip without an `isa.toml`."""
+    def load(cls, hsaco: bytes, chips: Path | None = None) -> Program:
+        """Read a linked code object. `chips` is a further folder of chip tables.
+
+        Raises HK6xx for a broken code object, HK706 for a chip without an `isa.toml`.
+        """
         code = CodeObject.parse(hsaco)
-        isa = load_isa(code.arch)
-        if code.relocations:
-            raise error("HK707", f"the emulator does not support relocations ({len(code.relocations)} in this file)")
+        isa = load_isa(code.arch, chips)
         instructions = tuple(
             decode(i.address, i.encoding, i.text)
             for segment in code.segments

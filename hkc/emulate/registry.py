@@ -20,7 +20,10 @@ Jump = Any
 barrier."""
 Step = Callable[["Waves"], Jump]
 
-_TABLE: dict[str, Callable[[Decoded, Context], Step]] = {}
+Build = Callable[["Decoded", "Context"], Step]
+
+_TABLE: dict[str, Build] = {}
+_FAMILIES: dict[str, Build] = {}
 _MODULES = (
     "salu", "control", "smem", "valu_int", "valu_float", "valu_half", "valu_wide", "compare", "convert",
     "convert_small", "packed", "lane", "lds", "buffer", "vmem", "mfma", "transcendental", "divide",
@@ -39,10 +42,10 @@ class Context:
         return operand.index + (self.accumulators if operand.kind == "agpr" else 0)
 
 
-def op(*names: str) -> Callable[[Callable[[Decoded, Context], Step]], Callable[[Decoded, Context], Step]]:
+def op(*names: str) -> Callable[[Build], Build]:
     """Register a builder for base mnemonics."""
 
-    def register(build: Callable[[Decoded, Context], Step]) -> Callable[[Decoded, Context], Step]:
+    def register(build: Build) -> Build:
         for name in names:
             if name in _TABLE:
                 raise ValueError(f"two semantics for {name}")
@@ -52,8 +55,18 @@ def op(*names: str) -> Callable[[Callable[[Decoded, Context], Step]], Callable[[
     return register
 
 
+def family(prefix: str) -> Callable[[Build], Build]:
+    """Register a builder for all mnemonics that begin with `prefix`; it looks them up in the chip's own tables."""
+
+    def register(build: Build) -> Build:
+        _FAMILIES[prefix] = build
+        return build
+
+    return register
+
+
 @cache
-def table() -> dict[str, Callable[[Decoded, Context], Step]]:
+def table() -> dict[str, Build]:
     """All semantics."""
     for name in _MODULES:
         import_module(f"hkc.emulate.semantics.{name}")
@@ -63,6 +76,8 @@ def table() -> dict[str, Callable[[Decoded, Context], Step]]:
 def bind(instruction: Decoded, context: Context) -> Step:
     """The step that executes `instruction`. Raises HK701 for an unknown one, HK703 on the wrong chip."""
     build = table().get(instruction.base)
+    if build is None:
+        build = next((b for prefix, b in _FAMILIES.items() if instruction.base.startswith(prefix)), None)
     if build is None:
         raise unknown(instruction)
     if context.isa.lacks(instruction):

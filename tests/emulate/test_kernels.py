@@ -116,6 +116,40 @@ define amdgpu_kernel void @divide(ptr addrspace(1) %a, ptr addrspace(1) %b, ptr 
 )
 
 
+GLOBALS = (
+    """
+@one = internal addrspace(1) global [4 x i32] [i32 1, i32 2, i32 3, i32 4]
+@two = internal addrspace(1) global [4 x i32] [i32 10, i32 20, i32 30, i32 40]
+@both = addrspace(1) global [2 x ptr addrspace(1)] [ptr addrspace(1) @one, ptr addrspace(1) @two]
+define i32 @pick(ptr addrspace(1) %table, i32 %i) noinline {
+ %p = load ptr addrspace(1), ptr addrspace(1) %table
+ %q = getelementptr i32, ptr addrspace(1) %p, i32 %i
+ %x = load i32, ptr addrspace(1) %q
+ ret i32 %x
+}
+define amdgpu_kernel void @lookup(ptr addrspace(1) %out) {
+ %i = call i32 @llvm.amdgcn.workitem.id.x()
+ %low = and i32 %i, 3
+ %bit = lshr i32 %i, 2
+ %which = and i32 %bit, 1
+ %t = getelementptr ptr addrspace(1), ptr addrspace(1) @both, i32 %which
+ %x = call i32 @pick(ptr addrspace(1) %t, i32 %low)
+ %p = getelementptr i32, ptr addrspace(1) %out, i32 %i
+ store i32 %x, ptr addrspace(1) %p
+ ret void
+}
+"""
+    + IDS
+)
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+def test_device_globals_relocations_and_a_called_function(arch: str) -> None:
+    (after,), result = run_kernel(GLOBALS, arch, "lookup", [np.zeros(64, np.int32)])
+    assert after.tolist() == [1, 2, 3, 4, 10, 20, 30, 40] * 8
+    assert not result.findings
+
+
 @pytest.mark.parametrize("arch", CHIPS)
 @pytest.mark.parametrize("n", [0, 1, 63, 64, 1000])
 def test_vector_add_writes_nothing_beyond_its_end(arch: str, n: int) -> None:

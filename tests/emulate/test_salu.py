@@ -45,6 +45,8 @@ ROWS: list[Row] = [
     ("s_flbit_i32_b64 s0, s[2:3]", 1, 0, 63, None),
     ("s_flbit_i32 s0, s2", 0xFFFFFFFE, 0, 31, None),
     ("s_wqm_b64 s[0:1], s[2:3]", 0x100000000000010, 0, 0xF000000000000F0, 1),
+    ("s_quadmask_b64 s[0:1], s[2:3]", 0x100000000000010, 0, 0x4002, 1),
+    ("s_bitreplicate_b64_b32 s[0:1], s2", 0x80000005, 0, 0xC000000000000033, None),
     ("s_lshl_b32 s0, s2, s4", 3, 33, 6, 1),
     ("s_lshr_b64 s[0:1], s[2:3], s4", 1 << 63, 63, 1, 1),
     ("s_ashr_i32 s0, s2, s4", 0x80000000, 31, 0xFFFFFFFF, 1),

@@ -154,5 +154,5 @@ for _suffix, _form in access.FORMATS.items():
     op(f"buffer_load_{_suffix}")(_load(_form))
 for _suffix, _form in access.STORES.items():
     op(f"buffer_store_{_suffix}")(_store(_form))
-for _suffix in atomics.table():
+for _suffix in atomics.GLOBAL:
     op(f"buffer_atomic_{_suffix}")(_atomic(_suffix))

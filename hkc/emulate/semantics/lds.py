@@ -100,12 +100,13 @@ for _suffix in ("b32", "b64"):
 # atomics: the LDS names differ from those of global memory
 
 _ATOMICS = {
-    "add_u32": "add", "sub_u32": "sub", "inc_u32": "inc", "dec_u32": "dec", "min_i32": "smin", "max_i32": "smax",
-    "min_u32": "umin", "max_u32": "umax", "and_b32": "and", "or_b32": "or", "xor_b32": "xor", "add_f32": "add_f32",
-    "add_u64": "add_x2", "sub_u64": "sub_x2", "inc_u64": "inc_x2", "dec_u64": "dec_x2", "min_i64": "smin_x2",
-    "max_i64": "smax_x2", "min_u64": "umin_x2", "max_u64": "umax_x2", "and_b64": "and_x2", "or_b64": "or_x2",
-    "xor_b64": "xor_x2", "add_f64": "add_f64", "min_f64": "min_f64", "max_f64": "max_f64",
-    "pk_add_f16": "pk_add_f16", "pk_add_bf16": "pk_add_bf16", "min_f32": "min_f32", "max_f32": "max_f32",
+    "add_u32": "add", "sub_u32": "sub", "rsub_u32": "rsub", "rsub_u64": "rsub_x2", "inc_u32": "inc", "dec_u32": "dec",
+    "min_i32": "smin", "max_i32": "smax", "min_u32": "umin", "max_u32": "umax", "and_b32": "and", "or_b32": "or",
+    "xor_b32": "xor", "add_f32": "add_f32", "add_u64": "add_x2", "sub_u64": "sub_x2", "inc_u64": "inc_x2",
+    "dec_u64": "dec_x2", "min_i64": "smin_x2", "max_i64": "smax_x2", "min_u64": "umin_x2", "max_u64": "umax_x2",
+    "and_b64": "and_x2", "or_b64": "or_x2", "xor_b64": "xor_x2", "add_f64": "add_f64", "min_f64": "min_f64",
+    "max_f64": "max_f64", "pk_add_f16": "pk_add_f16", "pk_add_bf16": "pk_add_bf16", "min_f32": "min_f32",
+    "max_f32": "max_f32",
 }  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from hkc.emulate.faults import unsupported, wrong_chip
 from hkc.emulate.floats import widen_bf16
 from hkc.emulate.narrow import FORMATS, unpack_bits
 from hkc.emulate.operands import constant, word_reader
-from hkc.emulate.registry import Context, Step, op
+from hkc.emulate.registry import Context, Step, family
 from hkc.emulate.waves import Waves
 from hkc.support.errors import HkcError
 from hkc.targets import chip as chips
@@ -28,13 +28,6 @@ _LEAST = {"f16": -14, "bf16": -126, "xf32": -126}
 _LENGTH = {"f16": 8, "bf16": 8, "xf32": 4}
 _NARROW_LENGTH = 16
 _SCALE_BLOCK = 32
-
-
-@cache
-def _names() -> frozenset[str]:
-    """The dense matrix instructions of every chip that has a table."""
-    found = (m for name in chips.names() for m in chips.load(name).mfmas)
-    return frozenset(m.mnemonic for m in found if not m.sparse)
 
 
 @cache
@@ -70,7 +63,7 @@ def _elements(words: NDArray[np.uint32], dtype: str) -> Array:
 
 
 def _form(instruction: Decoded, context: Context) -> Mfma:
-    chip = chips.load(context.isa.chip)
+    chip = chips.load(context.isa.chip, context.isa.folder)
     mixed = "f8f6f4" in instruction.base
     codes = (instruction.number("cbsz"), instruction.number("blgp")) if mixed else (0, 0)
     try:
@@ -79,7 +72,7 @@ def _form(instruction: Decoded, context: Context) -> Mfma:
         raise wrong_chip(instruction, context.isa.chip) from None
 
 
-@op(*_names())
+@family("v_mfma_")
 def _(instruction: Decoded, context: Context) -> Step:
     form = _form(instruction, context)
     d, a, b, c = instruction.operands[:4]
@@ -247,6 +240,6 @@ def _default_nan(result: Array) -> Array:
     return np.where(np.isnan(result), np.full((), np.nan, result.dtype), result)
 
 
-@op("v_smfmac_f32_16x16x32_f16")
+@family("v_smfmac_")
 def _(instruction: Decoded, context: Context) -> Step:
     raise unsupported(instruction, "sparse matrix instructions")

@@ -40,6 +40,8 @@ def _packed(kind: str, count: int, function: Callable[..., Array], *names: str) 
     def build(instruction: Decoded, context: Context) -> Step:
         target = context.vector(instruction.operands[0])
         sources = instruction.operands[1 : 1 + count]
+        if instruction.base == "v_pk_fmac_f16":
+            sources = (*sources, instruction.operands[0])
         readers = [
             [_half(instruction, context, o, n, high, kind) for n, o in enumerate(sources)] for high in (False, True)
         ]
@@ -73,6 +75,7 @@ _packed("f16", 2, lambda w, a, b: a * b, "v_pk_mul_f16")
 _packed("f16", 2, lambda w, a, b: minimum(a, b, bool(w.mode & IEEE)), "v_pk_min_f16")
 _packed("f16", 2, lambda w, a, b: maximum(a, b, bool(w.mode & IEEE)), "v_pk_max_f16")
 _packed("f16", 3, lambda w, a, b, c: fma16(a, b, c), "v_pk_fma_f16")
+_packed("f16", 2, lambda w, a, b, old: fma16(a, b, old), "v_pk_fmac_f16")
 _packed("u16", 2, lambda a, b: a + b, "v_pk_add_u16")
 _packed("u16", 2, lambda a, b: a - b, "v_pk_sub_u16")
 _packed("i16", 2, lambda a, b: a + b, "v_pk_add_i16")

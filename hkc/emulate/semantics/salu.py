@@ -153,6 +153,25 @@ def _whole_quads(a: Array) -> Array:
 for _kind, _bits in (("u32", "b32"), ("u64", "b64")):
     salu(f"{_kind} scc = {_kind}", f"s_wqm_{_bits}")(_with_condition(_whole_quads))
 
+
+def _quad_mask(a: Array) -> Array:
+    """One bit per group of four: whether any of them is set."""
+    raw = np.unpackbits(np.ascontiguousarray(a)[..., None].view(np.uint8), axis=-1, bitorder="little")
+    packed = np.packbits(raw.reshape(*raw.shape[:-1], -1, 4).any(axis=-1), axis=-1, bitorder="little")
+    return sum((packed[..., i].astype(a.dtype) << a.dtype.type(8 * i) for i in range(packed.shape[-1])), a * 0)
+
+
+def _replicate(a: Array) -> Array:
+    """Every bit twice."""
+    raw = np.unpackbits(np.ascontiguousarray(a)[..., None].view(np.uint8), axis=-1, bitorder="little")
+    doubled: Array = np.packbits(np.repeat(raw, 2, axis=-1), axis=-1, bitorder="little").view(np.uint64)[..., 0]
+    return doubled
+
+
+salu("u32 scc = u32", "s_quadmask_b32")(_with_condition(_quad_mask))
+salu("u64 scc = u64", "s_quadmask_b64")(_with_condition(_quad_mask))
+salu("u64 = u32", "s_bitreplicate_b64_b32")(_replicate)
+
 # shifts and bit fields
 
 

@@ -14,7 +14,7 @@ from hkc.emulate.semantics.salu import find_high, find_low, population, reverse_
 from hkc.emulate.vector import source, step_of, valu
 from hkc.emulate.waves import Waves
 
-_31 = np.uint32(31)
+_31, _16 = np.uint32(31), np.uint32(0xFFFF)
 _U64 = np.uint64
 
 
@@ -76,6 +76,19 @@ def _(a: Array, b: Array, c: Array) -> Array:
         x, y = _wide(a >> shift & np.uint32(255)), _wide(b >> shift & np.uint32(255))
         total = total + np.abs(x - y).astype(np.uint32)
     return total
+
+
+valu("u32 = u32 u32 u32", "v_sad_u16")(
+    lambda a, b, c: sum(
+        (np.abs(_wide(a >> s & _16) - _wide(b >> s & _16)) for s in (np.uint32(0), np.uint32(16))), _wide(c)
+    )
+)
+
+
+@valu("u32 = u32", "v_prng_b32")
+def _(a: Array) -> Array:
+    """One step of a linear feedback shift register (LLVM's description of `llvm.amdgcn.prng.b32`)."""
+    return (a << np.uint32(1)) ^ np.where(a >> np.uint32(31) == 1, np.uint32(0xC5), np.uint32(0))
 
 
 # multiplication

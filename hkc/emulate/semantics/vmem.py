@@ -111,7 +111,7 @@ for _segment in _TARGETS:
     for _suffix, _form in access.STORES.items():
         op(f"{_segment}_store_{_suffix}")(_store(_segment, _form))
     if _segment != "scratch":
-        for _suffix in atomics.table():
+        for _suffix in atomics.GLOBAL:
             op(f"{_segment}_atomic_{_suffix}")(_atomic(_segment, _suffix))
 
 
