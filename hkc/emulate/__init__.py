@@ -1,8 +1,19 @@
-"""An emulator of GPU machine code on the CPU: any code object for a known chip, instruction by instruction."""
+"""An emulator of GPU machine code on the CPU: any code object for a known chip, instruction by instruction.
 
+::
+
+    from hkc import emulate
+
+    out = np.empty_like(x)
+    result = emulate.run("add.hsaco", x, y, emulate.Output(out), x.size, grid=8, block=256)
+
+`run` packs NumPy arrays and numbers for any kernel; `launch` is what lies beneath: memory and argument bytes.
+"""
+
+from hkc.emulate.call import Output, run
 from hkc.emulate.faults import Finding
 from hkc.emulate.launch import Result, launch
 from hkc.emulate.memory import Memory
 from hkc.emulate.program import Program
 
-__all__ = ["Finding", "Memory", "Program", "Result", "launch"]
+__all__ = ["Finding", "Memory", "Output", "Program", "Result", "launch", "run"]

@@ -74,7 +74,7 @@ def run(
     )
     for address, array in buffers:
         if array.flags.writeable:
-            memory.update(address, array)
+            _fetch(memory, address, array)
     return result
 
 
@@ -137,10 +137,21 @@ def _allocate(kernel: Kernel, number: int, value: Value, array: NDArray[Any], me
     return address
 
 
+def _fetch(memory: Memory, address: int, array: NDArray[Any]) -> None:
+    """Copy what was written back into the array."""
+    allocation = memory.find(address)
+    assert allocation is not None
+    space, target = allocation.space, array.reshape(-1).view(np.uint8)
+    written = True if space.complete else space.valid[: target.size].view(np.bool_)
+    np.copyto(target, space.data[: target.size], where=written)
+
+
 def _encode(kernel: Kernel, number: int, argument: Argument, value: Any) -> bytes:
     """The bytes of one argument; buffers are addresses by now."""
     if argument.kind not in _POINTERS | _VALUES | {_LDS_POINTER}:
-        raise error("HK714", f"`{kernel.name}` takes an argument of kind {argument.kind}, which the emulator can't make")
+        raise error(
+            "HK714", f"`{kernel.name}` takes an argument of kind {argument.kind}, which the emulator can't make"
+        )
     size = argument.size
     if value is None and argument.kind not in _VALUES:
         value = 0

@@ -68,7 +68,7 @@ class Kernel:
 
 @dataclass(frozen=True)
 class CodeObject:
-    """A parsed code object. `target` is the whole target id ("amdgcn-amd-amdhsa--CHIP:xnack+"), `arch` the chip's name in it."""
+    """A parsed code object. `target` is the whole target id ("amdgcn-amd-amdhsa--CHIP:xnack+"), `arch` its chip."""
 
     arch: str
     target: str
