@@ -8,8 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import hkc
 from hkc.support.errors import error
+from hkc.targets.chip import FOLDER
 
 if TYPE_CHECKING:
     from hkc.emulate.decode import Decoded
@@ -36,7 +36,7 @@ class Isa:
 def load(chip: str, folder: Path | None = None) -> Isa:
     """Read `isa.toml` of a chip, from `folder` if it is there. Raises HK706 where there is none."""
     own = folder / chip / "isa.toml" if folder else None
-    path = own if own and own.is_file() else Path(hkc.__file__).parent / "targets" / chip / "isa.toml"
+    path = own if own and own.is_file() else FOLDER / chip / "isa.toml"
     if not path.is_file():
         raise error("HK706", f"the emulator does not know the chip {chip}")
     data = tomllib.loads(path.read_text(encoding="utf-8"))

@@ -23,16 +23,7 @@ def gemm(arch: str, n: int, k: int, side: int = 2) -> str:
     emit(" %k = phi i32 [ 0, %entry ], [ %k2, %loop ]")
     for i in range(side * side):
         emit(f" %acc{i} = phi <16 x float> [ zeroinitializer, %entry ], [ %d{i}_{TILE_K // depth - 1}, %loop ]")
-    for name, first in (("a", "%m0"), ("b", "%n0")):
-        for r in range(side):
-            p = f"{name}{r}"
-            emit(f" %r{p} = add i32 %tr, {64 * r}\n %g{p} = add i32 %r{p}, {first}\n %o{p} = mul i32 %g{p}, {k}")
-            emit(f" %x{p} = add i32 %o{p}, %k\n %y{p} = add i32 %x{p}, %tk8\n %z{p} = sext i32 %y{p} to i64")
-            emit(f" %p{p} = getelementptr i16, ptr addrspace(1) %{name}, i64 %z{p}")
-            emit(f" %v{p} = load <8 x i16>, ptr addrspace(1) %p{p}, align 16")
-            base = 0 if name == "a" else tile * TILE_K
-            emit(f" %s{p} = mul i32 %r{p}, {TILE_K}\n %u{p} = add i32 %s{p}, %tk8\n %w{p} = add i32 %u{p}, {base}")
-            emit(f" %q{p} = getelementptr i16, ptr addrspace(3) @lds, i32 %w{p}")
+    _fetch(lines, k, side, tile)
     emit(" call void @bar()")
     for name in "ab":
         for r in range(side):
@@ -56,6 +47,21 @@ def gemm(arch: str, n: int, k: int, side: int = 2) -> str:
     name = _mfma(arch)[0].split("(")[0]
     emit(f"declare <16 x float> {name}({kind}, {kind}, <16 x float>, i32, i32, i32)")
     return "\n".join(lines)
+
+
+def _fetch(lines: list[str], k: int, side: int, tile: int) -> None:
+    """Each thread loads 8 elements of a row of A and of B, per 64 rows; %q is where they go in the LDS."""
+    emit = lines.append
+    for name, first in (("a", "%m0"), ("b", "%n0")):
+        for r in range(side):
+            p = f"{name}{r}"
+            emit(f" %r{p} = add i32 %tr, {64 * r}\n %g{p} = add i32 %r{p}, {first}\n %o{p} = mul i32 %g{p}, {k}")
+            emit(f" %x{p} = add i32 %o{p}, %k\n %y{p} = add i32 %x{p}, %tk8\n %z{p} = sext i32 %y{p} to i64")
+            emit(f" %p{p} = getelementptr i16, ptr addrspace(1) %{name}, i64 %z{p}")
+            emit(f" %v{p} = load <8 x i16>, ptr addrspace(1) %p{p}, align 16")
+            base = 0 if name == "a" else tile * TILE_K
+            emit(f" %s{p} = mul i32 %r{p}, {TILE_K}\n %u{p} = add i32 %s{p}, %tk8\n %w{p} = add i32 %u{p}, {base}")
+            emit(f" %q{p} = getelementptr i16, ptr addrspace(3) @lds, i32 %w{p}")
 
 
 def _mfma(arch: str) -> tuple[str, str]:

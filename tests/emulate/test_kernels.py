@@ -2,9 +2,11 @@
 
 import struct
 
+import ml_dtypes
 import numpy as np
 import pytest
 from emulated import CHIPS, run_kernel
+from gemm import gemm
 
 IDS = """
 declare i32 @llvm.amdgcn.workitem.id.x()
@@ -207,4 +209,19 @@ def test_division_as_the_compiler_expands_it(arch: str, kind: str) -> None:
     (_, _, q, r), result = run_kernel(ir, arch, "divide", [a, b, np.zeros_like(a), np.zeros_like(a)], threads=256)
     np.testing.assert_array_equal(q, quotient)
     np.testing.assert_array_equal(r, rest)
+    assert not result.findings
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize("seed", [0, 5])
+def test_matrix_product_through_lds_and_matrix_instructions(arch: str, seed: int) -> None:
+    rng = np.random.default_rng(2)
+    a, b = rng.standard_normal((2, 256, 128)).astype(ml_dtypes.bfloat16)
+    exact = a.astype(np.float64) @ b.astype(np.float64).T
+    buffers = [a.view(np.uint16), b.view(np.uint16), np.zeros((256, 256), np.float32)]
+    (_, _, c), result = run_kernel(gemm(arch, 256, 128), arch, "gemm", buffers, grid=(2, 2, 1), threads=256, seed=seed)
+    # every sum of 8 products loses at most 2^-23 of what it has added up so far
+    bound = 16 * 2.0**-23 * (np.abs(a.astype(np.float64)) @ np.abs(b.astype(np.float64)).T)
+    assert (np.abs(c - exact) < bound).all()
+    assert any("mfma" in mnemonic for mnemonic in result.counts)
     assert not result.findings
