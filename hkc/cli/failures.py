@@ -25,9 +25,11 @@ def guarded(act: Callable[[], int], words: Sequence[str]) -> int:
     except HkcError as failure:
         return _say(str(failure), failure.exit_code)
     except HkcBug as bug:
-        return _report(bug)
+        return _report(bug, words)
     except SystemExit as leave:  # argparse has said why
         return leave.code if isinstance(leave.code, int) else 0
+    except MemoryError as failure:
+        return _say(f"error: there is not enough memory ({failure})", HkcError.exit_code)
     except KeyboardInterrupt:
         return _say("interrupted", INTERRUPTED)
     except BrokenPipeError:
@@ -35,7 +37,7 @@ def guarded(act: Callable[[], int], words: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return NOBODY_READS
     except Exception as failure:  # noqa: BLE001 (whatever it is, it is our bug)
-        return _report(_bug(failure, words))
+        return _report(HkcBug(f"{type(failure).__name__}: {failure}", details=traceback.format_exc()), words)
     return code
 
 
@@ -44,21 +46,17 @@ def _say(text: str, code: int) -> int:
     return code
 
 
-def _report(bug: HkcBug) -> int:
-    from hkc.support.reproducer import command
+def _report(bug: HkcBug, words: Sequence[str]) -> int:
+    """Print a bug. One that left no reproducer gets a folder that repeats the command and holds its kernel."""
+    from hkc.support.reproducer import command, save
 
-    replay = f"\nreplay it: {command(bug.reproducer)}" if bug.reproducer else f"\n{bug.details}".rstrip()
-    return _say(f"{bug}{replay}", bug.exit_code)
-
-
-def _bug(failure: Exception, words: Sequence[str]) -> HkcBug:
-    """The bug that an exception is, with a folder that repeats the command and holds its kernel."""
-    from hkc.support.reproducer import save
-
-    message, details = f"{type(failure).__name__}: {failure}", traceback.format_exc()
-    files = {Path(word).name: _content(word) for word in words if word.endswith(".hk")}
-    folder = save(pickle.dumps(("hkc.cli:main", (list(words),))), files, f"{message}\n\n{details}")
-    return HkcBug(message, folder, details)
+    folder = bug.reproducer
+    if folder is None:
+        files = {Path(word).name: _content(word) for word in words if word.endswith(".hk")}
+        report = f"{bug.message}\n\n{bug.details}"
+        folder = save(pickle.dumps(("hkc.cli:main", (list(words),))), files, report)
+    saved = f"reproducer: {folder}\nreplay it: {command(folder)}" if folder else bug.details
+    return _say(f"internal error: {bug.message}\n{saved}", bug.exit_code)
 
 
 def _content(path: str) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from hkc.cli.options import add_set, command, pair
 if TYPE_CHECKING:
     from hkc.cli.options import Commands
     from hkc.cli.trial import Verdict
+    from hkc.reference import Comparison
     from hkc.runtime.device import LaunchResult
 
 
@@ -54,11 +56,14 @@ def run(options: argparse.Namespace) -> int:
     from hkc.cli import trial
     from hkc.cli.progress import Progress
     from hkc.frontend.parse import read
+    from hkc.support.errors import error
     from hkc.targets.chip import load
 
     arch = load(options.arch).name if options.arch is not None else api.gpu_arch()
     checked, settings = trial.check(read(options.file), options.set)
     kernel = api.only_kernel(checked)
+    if not kernel.outputs:
+        raise error("HK521", f"`{kernel.name}` stores nothing, so there is nothing to compare", kernel.span)
     files = {name: trial.load(kernel, name, path) for name, path in options.input}
     known = trial.values(checked, kernel, settings, files)
     arrays = trial.inputs(kernel, known, files, options.seed)
@@ -98,23 +103,25 @@ def _save(wanted: list[tuple[str, str]], arrays: dict[str, Any]) -> None:
 
 def _document(arch: str, known: dict[str, Any], result: LaunchResult, verdicts: list[Verdict]) -> dict[str, Any]:
     """What `--json` prints. `max_error` and `bound` are those of the output that comes closest to its bound."""
-    outputs = {
-        v.name: {"max_error": v.comparison.max_error, "bound": v.comparison.max_bound, "ok": v.comparison.ok}
-        for v in verdicts
-    }
-    worst = max(outputs.values(), key=lambda o: (not o["ok"], o["max_error"] / (o["bound"] or 1)))
+    worst = max((v.comparison for v in verdicts), key=lambda c: (not c.ok, c.max_error / (c.max_bound or 1)))
     return {
         "device": result.device,
         "arch": arch,
-        **worst,
+        **_numbers(worst),
         "seconds": result.seconds,
         "instructions": result.instructions,
         "entry": result.entry,
         "oracle": verdicts[0].oracle,
         "set": known,
-        "outputs": outputs,
+        "outputs": {v.name: _numbers(v.comparison) for v in verdicts},
         "findings": len(result.findings),
     }
+
+
+def _numbers(comparison: Comparison) -> dict[str, Any]:
+    """JSON has no infinity: a distance from a number to NaN, or a bound that says nothing, is null."""
+    error, bound = (x if math.isfinite(x) else None for x in (comparison.max_error, comparison.max_bound))
+    return {"max_error": error, "bound": bound, "ok": comparison.ok}
 
 
 def _text(name: str, document: dict[str, Any]) -> str:
@@ -122,8 +129,8 @@ def _text(name: str, document: dict[str, Any]) -> str:
     lines = [f"{name} for {document['arch']} on the {document['device']}: {values}"]
     for output, verdict in document["outputs"].items():
         word = "ok" if verdict["ok"] else "WRONG"
-        error, bound = verdict["max_error"], verdict["bound"]
-        lines.append(f"{output}: {word}, max error {error:.3g}, bound {bound:.3g} (oracle: {document['oracle']})")
+        error, bound = ("infinite" if x is None else f"{x:.3g}" for x in (verdict["max_error"], verdict["bound"]))
+        lines.append(f"{output}: {word}, max error {error}, bound {bound} (oracle: {document['oracle']})")
     instructions = document["instructions"]
     counted = f", {instructions:,} wave-instructions" if instructions is not None else ""
     return "\n".join([*lines, f"{document['seconds']:.2f} s{counted}"])

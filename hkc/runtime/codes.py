@@ -19,4 +19,8 @@ CODES: dict[str, str] = {
     "HK515": "A file is compiled that holds exactly one kernel.",
     "HK516": "A stage or device is one of those that there are.",
     "HK517": "A result can't be written to its file.",
+    "HK518": "A kernel that spills registers is refused on request (--fail-on-spill).",
+    "HK519": "A run needs a value for every dim and number: a setting, an input file, or the file's example.",
+    "HK520": "An input is a .npy file without Python objects in it.",
+    "HK521": "A run compares what a kernel stores, so it must store something.",
 }

@@ -15,7 +15,7 @@ from hkc.machine.abi import View, pack
 from hkc.runtime.arguments import Arguments, workgroups
 from hkc.runtime.arrays import Tensor
 from hkc.runtime.device import PAGE, LaunchResult, Progress, Region, moved, regions
-from hkc.support.errors import HkcBug
+from hkc.support.errors import HkcBug, HkcError
 from hkc.targets.chip import load
 
 
@@ -32,7 +32,11 @@ class Emulator:
         self.seed = seed
 
     def run(self, binary: Binary, arguments: Arguments, progress: Progress | None = None) -> LaunchResult:
-        """See `Device.run`. Raises `HkcError` HK509 for a grid that is too large, HK510 for memory of a GPU."""
+        """See `Device.run`.
+
+        Raises `HkcError` HK509 for a grid that is too large, HK510 for memory of a GPU; `HkcBug` where the machine code
+        does what hardware would not survive, since no kernel can ask for that.
+        """
         began = time.perf_counter()
         (info,) = binary.plan.launches
         arguments.on_host()
@@ -42,16 +46,19 @@ class Emulator:
             return LaunchResult(self.name, time.perf_counter() - began, 0, None)
         copies = _Copies(arguments.tensors)
         entry = info.entry(copies.views)
-        result = launch(
-            _program(binary.hsaco),
-            entry.symbol,
-            workgroups=(count, 1, 1),
-            threads=(info.waves * wave, 1, 1),
-            kernarg=pack(info.params, copies.views, arguments.scalars),
-            memory=copies.memory,
-            seed=self.seed,
-            progress=progress,
-        )
+        try:
+            result = launch(
+                _program(binary.hsaco),
+                entry.symbol,
+                workgroups=(count, 1, 1),
+                threads=(info.waves * wave, 1, 1),
+                kernarg=pack(info.params, copies.views, arguments.scalars),
+                memory=copies.memory,
+                seed=self.seed,
+                progress=progress,
+            )
+        except HkcError as failure:
+            raise HkcBug(f"`{entry.symbol}` stops on the emulator: {failure}", details=str(failure)) from failure
         copies.fetch(info.outputs)
         seconds = time.perf_counter() - began
         return LaunchResult(self.name, seconds, result.instructions, entry.symbol, result.findings)

@@ -204,6 +204,7 @@ def _call(name: str, *args: Any) -> Any:
     except (RuntimeError, OSError) as failure:  # the library or one of its functions is missing
         raise error("HK511", f"{name} can't be called: {failure}") from None
     if status != hip.hipError_t.hipSuccess:
+        hip.hipGetLastError()  # HIP keeps the error for whoever asks next, PyTorch for instance; it was ours
         raise error("HK511", f"{name} reports {getattr(status, 'name', status)}")
     return results[0] if results else None
 
