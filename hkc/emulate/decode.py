@@ -132,6 +132,8 @@ def operand(token: str) -> Operand:
     negative = absolute = extended = False
     if token.startswith("-") and not (_INT.match(token) or _FLOAT.match(token)):
         negative, token = True, token[1:]
+    if token.startswith("neg("):  # so spelled where a sign would make another constant: neg(0)
+        negative, token = True, token[4:-1]
     if token.startswith("|"):
         absolute, token = True, token.strip("|")
     if token.startswith("sext("):

@@ -115,7 +115,7 @@ def round_stochastic(
 def _code(form: Narrow, values: NDArray[np.float64], size: NDArray[np.float64], clamp: bool) -> NDArray[np.uint8]:
     positive = form.values[: 1 << form.bits - 1]
     finite = positive[np.isfinite(positive)]
-    code = np.searchsorted(finite, np.where(np.isfinite(size), np.minimum(size, finite[-1]), 0.0)).astype(np.uint8)
+    code = np.searchsorted(finite, np.where(np.isnan(size), 0.0, np.minimum(size, finite[-1]))).astype(np.uint8)
     sign = np.signbit(values).astype(np.uint8) << np.uint8(form.bits - 1)
     if form.special == "fnuz":
         sign = np.where(code == 0, np.uint8(0), sign)

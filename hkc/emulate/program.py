@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hkc.emulate.decode import Decoded, decode
+from hkc.emulate.indexing import resolve
 from hkc.emulate.isa import Isa
 from hkc.emulate.isa import load as load_isa
 from hkc.machine.codeobject import CodeObject, Kernel
@@ -29,12 +30,13 @@ class Program:
         """
         code = CodeObject.parse(hsaco)
         isa = load_isa(code.arch, chips)
-        instructions = tuple(
+        decoded = (
             decode(i.address, i.encoding, i.text)
             for segment in code.segments
             if segment.executable
             for i in disassemble(segment.content, code.arch, segment.address)
         )
+        instructions = tuple(resolve(decoded))
         return cls(code, isa, instructions, {x.address: n for n, x in enumerate(instructions)})
 
     def kernel(self, name: str | None) -> Kernel:

@@ -118,6 +118,38 @@ define amdgpu_kernel void @divide(ptr addrspace(1) %a, ptr addrspace(1) %b, ptr 
 )
 
 
+INDEXED = (
+    """
+define amdgpu_kernel void @k(ptr addrspace(1) %in, ptr addrspace(1) %out) {
+ %t = call i32 @llvm.amdgcn.workitem.id.x()
+ %i = call i32 @llvm.amdgcn.workgroup.id.x()
+ %j = sub i32 15, %i
+ %p = getelementptr <16 x i32>, ptr addrspace(1) %in, i32 %t
+ %v = load <16 x i32>, ptr addrspace(1) %p
+ %x = extractelement <16 x i32> %v, i32 %i
+ %w = insertelement <16 x i32> %v, i32 %x, i32 %j
+ %b = mul i32 %i, 64
+ %c = add i32 %b, %t
+ %q = getelementptr <16 x i32>, ptr addrspace(1) %out, i32 %c
+ store <16 x i32> %w, ptr addrspace(1) %q
+ ret void
+}
+"""
+    + IDS
+)
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+def test_registers_chosen_at_run_time(arch: str) -> None:
+    values = np.arange(64 * 16, dtype=np.int32).reshape(64, 16)
+    (_, after), result = run_kernel(INDEXED, arch, "k", [values, np.zeros((5, 64, 16), np.int32)], grid=(5, 1, 1))
+    for i in range(5):
+        wanted = values.copy()
+        wanted[:, 15 - i] = values[:, i]
+        assert (after[i] == wanted).all()
+    assert "s_set_gpr_idx_on" in result.counts and not result.findings
+
+
 GLOBALS = (
     """
 @one = internal addrspace(1) global [4 x i32] [i32 1, i32 2, i32 3, i32 4]

@@ -78,6 +78,20 @@ def test_permutations_through_lds(arch: str) -> None:
     assert (wave.v(5) == LANE // 4 * 4 + 1 + 100).all() and (wave.v(6) == (LANE ^ 1) + 100).all()
 
 
+@pytest.mark.parametrize("arch", CHIPS)
+def test_bytes_chosen_by_a_constant(arch: str) -> None:
+    high, low = 0x80337F11, 0xC4F32211
+    for code, byte in enumerate([0x11, 0x22, 0xF3, 0xC4, 0x11, 0x7F, 0x33, 0x80, 0, 255, 0, 255, 0, 255]):
+        wave = Wave(arch, waves=2)
+        wave.vector(1, np.full(64, high))
+        wave.vector(2, np.full(64, low))
+        wave.vector(4, np.full(64, 0x0C0C000C | code << 8))
+        wave.scalar(0, 0x0C0C000C | code << 8)
+        wave.run("v_perm_b32 v0, v1, v2, v4", "v_perm_b32 v5, v1, v2, s0")
+        assert [int(wave.v(r)[0]) >> 8 & 255 for r in (0, 5)] == [byte, byte], code
+        assert (wave.v(0) == wave.v(5)).all()
+
+
 def test_lane_swaps_of_the_newer_chip() -> None:
     wave = Wave("gfx950")
     for i in range(4):

@@ -96,6 +96,7 @@ ROWS: list[Row] = [
     ("v_bfm_b32 v0, v1, v2", [(8, 4, 0xFF0)]),
     ("v_perm_b32 v0, v1, v2, v3", [(0x33221100, 0x77665544, 0x07060100, 0x33225544),
      (0x80000000, 0, 0x0D0C0B08, 0xFF00FF00)]),
+    ("v_perm_b32 v0, v1, v2, s0", [(0x33221100, 0x77665544, 0x33225544), (1, 2, 2)]),
     ("v_alignbit_b32 v0, v1, v2, v3", [(0x1, 0x80000000, 31, 3)]),
     ("v_alignbyte_b32 v0, v1, v2, v3", [(0x44332211, 0x88776655, 1, 0x11887766)]),
     ("v_bcnt_u32_b32 v0, v1, v2", [(0xF0F, 10, 18)]),
@@ -159,6 +160,7 @@ def check(arch: str, rows: list[Row], number: int) -> None:
     columns = list(zip(*cases, strict=True))
     for i, column in enumerate(columns[:-1]):
         wave.vector(1 + i, np.resize(np.array(column, np.int64), 64))
+    wave.scalar(0, 0x07060100)
     if "fmac" in line:
         wave.vector(0, np.zeros(64, np.int64))
     wave.step(assembled(tuple(row[0] for row in rows), arch)[number])

