@@ -1,13 +1,20 @@
-"""What all tests share: hypothesis draws the same examples on every run, and GPU tests say why they were skipped."""
+"""What all tests share: hypothesis draws the same examples on every run, and GPU tests say why they were skipped;
+examples are compiled once."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 import hypothesis
 import pytest
+
+import hkc
+from hkc.api import CompiledKernel
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
 
 hypothesis.settings.register_profile("explore", deadline=None)
 hypothesis.settings.register_profile("repeatable", deadline=None, derandomize=True)
@@ -28,6 +35,17 @@ def reason_without_gpu() -> str | None:
     except (OSError, RuntimeError) as problem:
         return f"hip-python finds no HIP runtime: {problem}"
     return None if error == hip.hipError_t.hipSuccess and count else f"hip-python finds no device ({error})"
+
+
+@pytest.fixture(scope="session")
+def example() -> Callable[..., CompiledKernel]:
+    """`example("gemm", chip, BM=64)`: a compiled example, each variant compiled once."""
+
+    @cache
+    def compiled(name: str, arch: str, **constants: object) -> CompiledKernel:
+        return hkc.compile(EXAMPLES / f"{name}.hk", arch, **constants)
+
+    return compiled
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
