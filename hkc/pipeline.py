@@ -77,6 +77,7 @@ def stages() -> dict[str, tuple[Pass, ...]]:
     from hkc.passes.lower_tile_to_wave import LowerTileToWave
     from hkc.passes.lower_wave_to_rocdl import LowerWaveToRocdl
     from hkc.passes.map_workgroups import MapWorkgroups
+    from hkc.passes.peel_ragged_loops import PeelRaggedLoops
     from hkc.passes.place_waits import PlaceWaits
     from hkc.passes.select_layouts import SelectLayouts
     from hkc.passes.split_entries import SplitEntries
@@ -86,11 +87,12 @@ def stages() -> dict[str, tuple[Pass, ...]]:
     return {
         "tile": (CheckTiles(), EliminateDeadTiles()),
         "wave": (
+            SplitEntries(),
+            PeelRaggedLoops(),
             MapWorkgroups(),
             SelectLayouts(),
             StageThroughLds(),
             SwizzleLds(),
-            SplitEntries(),
             LowerTileToWave(),
             PlaceWaits(),
         ),

@@ -7,7 +7,18 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hkc.dialects.forms import ENTRY, kernels
-from hkc.machine.abi import Aligned, Condition, Entry, GlobalParam, Param, SpanBelow, StrideMultiple, UnitStride
+from hkc.machine.abi import (
+    Aligned,
+    Condition,
+    Entry,
+    GlobalParam,
+    Param,
+    RowsApart,
+    SpanBelow,
+    StrideMultiple,
+    UnitStride,
+)
+from hkc.dialects.tile.access import TALLEST
 from hkc.passes.define import Pass
 from hkc.support.mlir import ir
 from hkc.targets.chip import Chip
@@ -36,6 +47,8 @@ def _conditions(param: GlobalParam) -> Iterator[Condition]:
     yield UnitStride(param.name, last)
     yield from (StrideMultiple(param.name, dim, ALIGNMENT) for dim in range(last))
     yield SpanBelow(param.name, SPAN)
+    if last:
+        yield RowsApart(param.name, TALLEST)
 
 
 @dataclass(frozen=True)

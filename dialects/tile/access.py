@@ -20,6 +20,13 @@ WIDEST = 16
 """Bytes per lane of the widest global access."""
 
 
+TALLEST = 4096
+"""Rows of the tallest tile whose missing rows are left to the buffer descriptor (`RowsApart` of the kernel ABI)."""
+
+INSIDE = "hkc.inside"
+"""Attribute of a `load`: the dims along which the tile is known to lie inside the tensor."""
+
+
 @dataclass(frozen=True)
 class Run:
     """Neighbouring registers of a fragment that one instruction moves: `count` from `register` of `fragment` on."""
@@ -33,8 +40,8 @@ class Run:
 class Window:
     """Where a tile lies in a tensor.
 
-    `divisor` divides the last offset. Per dim `counts` coordinates of the tile from `firsts` on lie inside the tensor
-    (uniform i32); `inside` says that all do.
+    `divisor` divides the last offset; along the dims `assured` the tile lies inside. Per dim `counts` coordinates of
+    the tile from `firsts` on lie inside the tensor (uniform i32), and `whole` says that all do.
     """
 
     low: TileLowering
@@ -43,18 +50,17 @@ class Window:
     shape: tuple[int, ...]
     offsets: list[Any]
     divisor: int
+    assured: frozenset[int] = frozenset()
 
     def __post_init__(self) -> None:
-        self.firsts, self.counts = [], []
-        whole = []
+        self.firsts, self.counts, self.whole = [], [], []
         for offset, extent, size in zip(self.offsets, self.tensor.extents, self.shape, strict=True):
             first = build.to_i32(build.clamp(build.sub(0, offset), 0, size))
             last = build.to_i32(build.clamp(build.sub(extent, offset), 0, size))
             count = build.sub(build.binary("maxsi", last, first), first)
             self.firsts.append(first)
             self.counts.append(count)
-            whole.append(build.cmp("eq", count, size))
-        self.inside = build.both(*whole)
+            self.whole.append(build.cmp("eq", count, size))
         self.origins = self.layout.fragment_offsets(self.shape)
         self._wide = self.low.entry == "aligned"
 
@@ -64,11 +70,11 @@ class Window:
             for register in range(0, self.layout.registers, width):
                 yield Run(fragment, register, width)
 
-    def byte_offset(self, run: Run) -> Any:
+    def byte_offset(self, run: Run, offsets: list[Any] | None = None) -> Any:
         """Byte offset of a run from the tensor's base: i32 in the aligned entry, else i64."""
         cast = build.to_i32 if self._wide else build.to_i64
         total: Any = None
-        for dim, (offset, stride) in enumerate(zip(self.offsets, self.tensor.strides, strict=True)):
+        for dim, (offset, stride) in enumerate(zip(offsets or self.offsets, self.tensor.strides, strict=True)):
             lane, inside = self.low.coordinate(self.layout, dim, run.register)
             constant = self.origins[run.fragment][dim] + inside
             step = build.mul(cast(stride), self.tensor.itemsize)
@@ -96,18 +102,32 @@ class Window:
             count //= 2
         return count
 
-    def load(self, fill: Any) -> list[Any]:
-        """The fragments of the tile, read from global memory. A tile that lies inside the tensor needs no masks; at an
-        edge every element is read by itself, so that nothing outside the tensor is ever touched."""
-        kind = build.vector_type(self.layout.registers, self.tensor.element)
+    def load(self, fill: Any, zero: bool) -> list[Any]:
+        """The fragments of the tile, read from global memory; `zero` says that `fill` is a plain 0.
+
+        Where the tile surely or visibly lies inside the tensor no element is masked. Rows that don't exist need no mask
+        either where they read as 0: they lie behind the descriptor's end. At other edges every element is read by
+        itself, so that nothing outside the tensor is ever touched.
+        """
         if not self._wide:
             return self._assemble(1, lambda run: self._load_general(run, fill))
-        return build.if_else(
-            self.inside,
-            [kind] * len(self.origins),
-            lambda: self._assemble(self.width(), lambda run: self._load_buffer(run, self.byte_offset(run))),
-            lambda: self._assemble(1, lambda run: self._load_masked(run, fill)),
-        )
+        rows = zero and 1 < len(self.shape) and self.shape[0] <= TALLEST and 0 not in self.assured
+        offsets = self._near_rows() if rows else self.offsets
+        unknown = [w for d, w in enumerate(self.whole) if d not in self.assured and (d or not rows)]
+
+        def plain() -> list[Any]:
+            return self._assemble(self.width(), lambda run: self._load_buffer(run, self.byte_offset(run, offsets)))
+
+        if not unknown:
+            return plain()
+        kind = build.vector_type(self.layout.registers, self.tensor.element)
+        masked = lambda: self._assemble(1, lambda run: self._load_masked(run, fill))  # noqa: E731
+        return build.if_else(build.both(*unknown), [kind] * len(self.origins), plain, masked)
+
+    def _near_rows(self) -> list[Any]:
+        """The offsets, the first held near the tensor: a tile far outside would wrap around 32 bits."""
+        lowest = build.binary("maxsi", self.offsets[0], -self.shape[0])
+        return [build.binary("minsi", lowest, self.tensor.extents[0]), *self.offsets[1:]]
 
     def _assemble(self, count: int, load_run: Callable[[Run], Any]) -> list[Any]:
         per_fragment = self.layout.registers // count
@@ -115,8 +135,8 @@ class Window:
         return [build.concat(vectors[i : i + per_fragment]) for i in range(0, len(vectors), per_fragment)]
 
     def _load_buffer(self, run: Run, offset: Any) -> Any:
-        kind = build.vector_type(run.count, self.tensor.element)
-        return create(BufferLoad, self.tensor.buffer, offset, results=[kind]).result
+        kind = build.vector_type(run.count, self.tensor.stored)
+        return self._from_memory(create(BufferLoad, self.tensor.buffer, offset, results=[kind]).result)
 
     def _load_masked(self, run: Run, fill: Any) -> Any:
         mask = self.valid(run)
@@ -124,22 +144,37 @@ class Window:
         return build.pack([build.select(mask, build.extract(vector, 0), fill)])
 
     def _load_general(self, run: Run, fill: Any) -> Any:
-        kind = build.vector_type(1, self.tensor.element)
+        kind = build.vector_type(1, self.tensor.stored)
         mask, size = self.valid(run), self.tensor.itemsize
         vector = create(GlobalLoad, self.tensor.pointer, self.byte_offset(run), mask, results=[kind], align=size).result
-        return build.pack([build.select(mask, build.extract(vector, 0), fill)])
+        return build.pack([build.select(mask, build.extract(self._from_memory(vector), 0), fill)])
+
+    def _from_memory(self, vector: Any) -> Any:
+        """Elements as they were stored, as tile elements: a byte that is not 0 is true."""
+        if self.tensor.stored == self.tensor.element:
+            return vector
+        return build.op("arith.cmpi", [vector, build.zero(vector.type)],
+                        [build.vector_type(vector.type.shape[0], self.tensor.element)], predicate=build.int_attr(1))  # fmt: skip
+
+    def _to_memory(self, vector: Any) -> Any:
+        """The inverse of `_from_memory`."""
+        if self.tensor.stored == self.tensor.element:
+            return vector
+        return build.op("arith.extui", [vector], [build.vector_type(vector.type.shape[0], self.tensor.stored)])
 
     def store(self, fragments: list[Any]) -> None:
         """Write the fragments of the tile to global memory; of replicated elements one copy."""
         if self._wide:
-            build.if_else(self.inside, [], lambda: self._store_wide(fragments), lambda: self._store_masked(fragments))
+            build.if_else(
+                build.both(*self.whole), [], lambda: self._store_wide(fragments), lambda: self._store_masked(fragments)
+            )
         else:
             self._store_masked(fragments)
 
     def _store_wide(self, fragments: list[Any]) -> None:
         original = self.low.originals(self.layout)
         for run in self.runs(self.width()):
-            part = build.slice_vector(fragments[run.fragment], run.register, run.count)
+            part = self._to_memory(build.slice_vector(fragments[run.fragment], run.register, run.count))
             offset = self.byte_offset(run)
             if original is not None:
                 offset = build.select(original, offset, build.i32(OUT_OF_RANGE))
@@ -148,7 +183,7 @@ class Window:
     def _store_masked(self, fragments: list[Any]) -> None:
         original = self.low.originals(self.layout)
         for run in self.runs(1):
-            value = build.slice_vector(fragments[run.fragment], run.register, 1)
+            value = self._to_memory(build.slice_vector(fragments[run.fragment], run.register, 1))
             mask = self.valid(run)
             if original is not None:
                 mask = build.both(mask, original)

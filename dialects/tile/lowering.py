@@ -7,6 +7,7 @@ fragment of its layout; an index or scalar stays one value.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from hkc.dialects.translate import layout_text
 from hkc.dialects.types import OpaqueType
 from hkc.dialects.wave.ids import LaneId, WaveId
 from hkc.dialects.wave.lanes import ShuffleXor
-from hkc.dialects.wave.lds import LdsAlloc, LdsRead, LdsWrite
+from hkc.dialects.wave.lds import LdsAlloc, LdsRead, LdsReadTransposed, LdsWrite
 from hkc.dialects.wave.memory import BUFFER, Buffer
 from hkc.dialects.wave.mfma import Mfma
 from hkc.layout import DistributedLayout
@@ -42,6 +43,11 @@ class Tensor:
     strides: tuple[Any, ...]
     element: Any
     buffer: Any | None
+
+    @property
+    def stored(self) -> Any:
+        """The element type in memory: a bool is a byte."""
+        return build.int_type(8) if self.element.width == 1 else self.element
 
     @property
     def itemsize(self) -> int:
@@ -172,12 +178,23 @@ class TileLowering:
         size = build.to_i64(build.select(empty, build.index(0), build.mul(last, tensor.itemsize)))
         return create(Buffer, tensor.pointer, size, results=[ir.Type.parse(OpaqueType(BUFFER).text)]).result
 
-    def window(self, tensor: Any, tile: Any, offsets: Sequence[Any]) -> Any:
-        """The part of a global argument that a tile covers; see `hkc.dialects.tile.access`."""
-        from hkc.dialects.tile.access import Window
+    def window(self, tensor: Any, tile: Any, offsets: Sequence[Any], op: Any) -> Any:
+        """The part of a global argument that a tile covers in `op`; see `hkc.dialects.tile.access`."""
+        from hkc.dialects.tile.access import INSIDE, Window
 
         at = [self.scalar(o) for o in offsets]
-        return Window(self, self.tensors[tensor], self.layout(tile), self.shape(tile), at, divisor(offsets[-1]))
+        assured = frozenset(int(d) for d in op.attributes.get(INSIDE, ()))
+        return Window(
+            self, self.tensors[tensor], self.layout(tile), self.shape(tile), at, divisor(offsets[-1]), assured
+        )
+
+    def is_zero(self, value: Any) -> bool:
+        """Is a scalar the constant 0 (for floats not -0), whose bits are what a buffer gives out of range?"""
+        owner = value.owner
+        if isinstance(value, ir.BlockArgument) or owner.name != "arith.constant":
+            return False
+        number = owner.attributes["value"].value
+        return number == 0 and math.copysign(1, number) > 0
 
     # -- wave ops
 
@@ -201,6 +218,11 @@ class TileLowering:
     def lds_read(self, buffer: Any, layout: DistributedLayout, fragment: int, kind: Any) -> Any:
         """Read one fragment of a tile into `layout`."""
         return create(LdsRead, buffer, results=[kind], layout=layout.text(), fragment=fragment).result
+
+    def lds_read_transposed(self, buffer: Any, layout: DistributedLayout, fragment: int, kind: Any) -> Any:
+        """Read one fragment of a tile into `layout` by instructions that transpose."""
+        made = create(LdsReadTransposed, buffer, results=[kind], layout=layout.text(), fragment=fragment)
+        return made.result
 
     # -- moving elements that stay in their lane
 

@@ -74,8 +74,8 @@ class Load:
     @staticmethod
     def lower(low: Any, op: Any) -> None:
         src, fill, *offsets = op.operands
-        window = low.window(src, op.results[0], offsets)
-        low.values[op.results[0]] = window.load(low.scalar(fill))
+        window = low.window(src, op.results[0], offsets, op)
+        low.values[op.results[0]] = window.load(low.scalar(fill), low.is_zero(fill))
 
 
 @tile_op("store", pure=False, spelling="store(tensor, [offset, …], tile)")
@@ -102,4 +102,4 @@ class Store:
     @staticmethod
     def lower(low: Any, op: Any) -> None:
         value, dst, *offsets = op.operands
-        low.window(dst, value, offsets).store(low.fragments(value))
+        low.window(dst, value, offsets, op).store(low.fragments(value))

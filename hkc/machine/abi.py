@@ -102,7 +102,21 @@ class SpanBelow:
         return view.span < self.limit and all(s >= 0 or e <= 1 for e, s in zip(view.extents, view.strides, strict=True))
 
 
-Condition = Aligned | UnitStride | StrideMultiple | SpanBelow
+@dataclass(frozen=True)
+class RowsApart:
+    """Rows of `param` (indices of its first dim) don't interleave, and up to `rows` of them beyond the last, addressed
+    with 32 bits, fall behind its end: a buffer descriptor then tells apart which rows exist."""
+
+    param: str
+    rows: int
+
+    def holds(self, view: View) -> bool:
+        inner = View(0, view.extents[1:], view.strides[1:], view.itemsize).span
+        step = view.strides[0] * view.itemsize
+        return view.span == 0 or (step >= inner and (view.extents[0] + self.rows) * step < 1 << 32)
+
+
+Condition = Aligned | UnitStride | StrideMultiple | SpanBelow | RowsApart
 
 
 @dataclass(frozen=True)
