@@ -251,7 +251,8 @@ def _packer(instruction: Decoded, register: int, kind: str) -> Callable[[Waves, 
         )
     if kind != "half":
         return lambda w, value: value.view(np.uint16).astype(np.uint32)
-    high = instruction.bits("op_sel", 4, 0)[3]
+    # the list names the sources, then the result
+    high = instruction.bits("op_sel", len(instruction.operands), 0)[-1]
 
     def merge(w: Waves, value: Array) -> U32:
         old, word = w.read(register), value.view(np.uint16).astype(np.uint32)

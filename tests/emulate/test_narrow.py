@@ -65,3 +65,15 @@ def test_conversion_instructions_use_the_encoding_of_the_chip(arch: str) -> None
     np.testing.assert_array_equal(wave.v(2, np.float32), codes.astype(np.float32))
     np.testing.assert_array_equal(wave.v(4, np.float32), codes.astype(np.float32))
     assert (wave.v(5, np.float32) == 1).all()
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+def test_stochastic_conversions_write_the_chosen_byte(arch: str) -> None:
+    wave = Wave(arch)
+    wave.vector(0, np.full(64, 0x11223344))
+    wave.vector(1, np.ones(64, np.float32))
+    wave.vector(2, np.full(64, 0xFFFFFFFF))
+    lines = [f"v_cvt_sr_fp8_f32 v0, v1, v2 op_sel:[0,0,{byte & 1},{byte >> 1}]" for byte in (1, 2)]
+    wave.run(*lines)
+    one = 0x40 if arch == "gfx942" else 0x38
+    assert (wave.v(0) == 0x11000044 | one << 8 | one << 16).all()

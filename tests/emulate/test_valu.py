@@ -110,6 +110,7 @@ ROWS: list[Row] = [
     # halves
     ("v_add_f16_e32 v0, v1, v2", [(h(1) | 0xABCD0000, h(2), h(3))]),
     ("v_fma_f16 v0, v1, v2, v3 op_sel:[0,1,0,1]", [(h(2), h(3) << 16, h(1), h(7) << 16 | 0xDEAD)]),
+    ("v_sub_i16 v0, v1, v2 op_sel:[1,0,1]", [(0x00050000, 7, 0xFFFEDEAD)]),
     ("v_pack_b32_f16 v0, v1, v2", [(0x1234, 0x5678, 0x56781234)]),
     ("v_lshlrev_b16_e32 v0, v1, v2", [(4, 0xF00F, 0x00F0)]),
     ("v_ashrrev_i16_e32 v0, v1, v2", [(4, 0xF00F, 0xFF00)]),

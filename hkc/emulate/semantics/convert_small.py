@@ -55,7 +55,7 @@ def _(instruction: Decoded, context: Context) -> Step:
 def _(instruction: Decoded, context: Context) -> Step:
     """Two f32 as two bytes in the half that op_sel[2] chooses; the other half stays."""
     form = form_of(instruction.base.split("_")[3], context)
-    shift = np.uint32(16 * instruction.bits("op_sel", 4, 0)[3] or 16 * instruction.bits("op_sel", 3, 0)[2])
+    shift = np.uint32(16 * instruction.bits("op_sel", 3, 0)[2])
     keep = ~(np.uint32(0xFFFF) << shift)
 
     def run(w: Waves, a: Array, b: Array, old: Array) -> Array:
@@ -71,7 +71,7 @@ def _(instruction: Decoded, context: Context) -> Step:
     """One f32 with random bits as one byte, in the byte that op_sel[3:2] chooses."""
     form = form_of(instruction.base.split("_")[3], context)
     chosen = instruction.bits("op_sel", 4, 0)
-    shift = np.uint32(8 * (chosen[2] << 1 | chosen[3]))
+    shift = np.uint32(8 * (chosen[3] << 1 | chosen[2]))
     keep = ~(np.uint32(0xFF) << shift)
 
     def run(w: Waves, a: Array, seed: Array, old: Array) -> Array:

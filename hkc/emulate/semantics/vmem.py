@@ -120,7 +120,7 @@ def direct_to_lds(w: Waves, form: access.Format, addresses: U64, mask: Mask, off
     if w.taint is not None:
         w.consume("an address")
     state, by, active = w.state, w.by, w.mask
-    base = (w.scalar(M0) & np.uint32(0xFFFF)).astype(np.uint64) + np.uint64(offset)
+    base = w.scalar(M0).astype(np.uint64) + np.uint64(offset)
     size = max(form.nbytes, 4)
     places = base[:, None] + np.arange(64, dtype=np.uint64) * np.uint64(size)
 
