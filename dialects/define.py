@@ -22,7 +22,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -67,11 +67,13 @@ INT = Constraint("int", "#builtin.integer", int)
 BOOL = Constraint("bool", "#builtin.integer", bool)
 TEXT = Constraint("text", "#builtin.string", str)
 INTS = Constraint("ints", "#builtin.dense_array", tuple)
+SYMBOL = Constraint("symbol", "#builtin.symbol_ref", str)
 
 
 @dataclass(frozen=True)
 class Field:
-    """An operand, attribute or result of an op; `same` names the field whose type it must equal."""
+    """An operand, attribute or result of an op; `same` names the field whose type it must equal. An optional attribute
+    is left out of the IR where it is the default, and IRDL does not know it."""
 
     role: str
     constraint: Constraint
@@ -79,6 +81,7 @@ class Field:
     same: str | None = None
     default: Any = None
     name: str = ""
+    optional: bool = False
 
 
 def operand(constraint: Constraint, *, variadic: bool = False, same: str | None = None) -> Field:
@@ -89,6 +92,11 @@ def operand(constraint: Constraint, *, variadic: bool = False, same: str | None 
 def attribute(constraint: Constraint, *, default: Any = None) -> Field:
     """An attribute field; it must be given unless it has a default."""
     return Field("attribute", constraint, default=default)
+
+
+def option(constraint: Constraint, default: Any) -> Field:
+    """An optional attribute field."""
+    return Field("attribute", constraint, default=default, optional=True)
 
 
 def result(constraint: Constraint, *, variadic: bool = False, same: str | None = None) -> Field:
@@ -150,7 +158,7 @@ class OpRecord:
         """
         bound = self.bind(operands)
         self._check("operand", bound)
-        self._check("attribute", [attributes.get(f.name) for f in self.of("attribute")])
+        self._check("attribute", [attributes.get(f.name, f.default) for f in self.of("attribute")])
         rule: Callable[..., Any] | None = getattr(self.cls, "infer", None)
         if rule is None:
             return None
@@ -191,7 +199,7 @@ class Registry:
 
         def register(cls: type) -> type:
             fields = tuple(
-                Field(f.role, f.constraint, f.variadic, f.same, f.default, n)
+                replace(f, name=n)
                 for n, f in vars(cls).items()
                 if isinstance(f, Field)
             )

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import hkc.dialects.tile
 import hkc.dialects.wave  # noqa: F401  (importing the packages fills the registries)
 from hkc.dialects.define import TILE_DIALECT, WAVE_DIALECT, Field, Mismatch, OpRecord, Registry
-from hkc.dialects.translate import mlir_type, plain_attributes, record_type, to_attribute
+from hkc.dialects.translate import mlir_type, plain_attributes, record_type, to_attributes
 from hkc.support.mlir import ext, ir
 
 VERSION = 1
@@ -24,6 +24,7 @@ _BASES: dict[str, Any] = {
     "!builtin.integer": ir.IntegerType,
     "#builtin.integer": ir.IntegerAttr,
     "#builtin.string": ir.StringAttr,
+    "#builtin.symbol_ref": ir.FlatSymbolRefAttr,
 }
 
 
@@ -77,7 +78,7 @@ def _operation(dialect: Any, record: OpRecord) -> None:
     bounds = {f.name: _BASES.get(f.constraint.base or "", Any) for f in record.fields if f.name in shared}
     variables = {n: TypeVar(n, bound=b) if b is not Any else TypeVar(n) for n, b in bounds.items()}
     body = _body(
-        __annotations__={f.name: _hint(f, variables) for f in record.fields}, verify_invariants=_verifier(record)
+        __annotations__={f.name: _hint(f, variables) for f in record.fields if not f.optional}, verify_invariants=_verifier(record)
     )
     keywords = {"name": record.name, "traits": [ext.Pure] if record.pure else []}
     types.new_class(record.cls.__name__, (dialect.Operation,), keywords, body)
@@ -139,5 +140,5 @@ def create(
         if inferred is None:
             raise TypeError(f"{record.full_name} needs its result types")
         results = [mlir_type(t) for t in inferred]
-    attrs = {f.name: to_attribute(f, full[f.name]) for f in record.of("attribute")}
+    attrs = to_attributes(record, full)
     return ir.Operation.create(record.full_name, results=list(results), operands=flat, attributes=attrs, loc=loc, ip=ip)

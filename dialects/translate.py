@@ -14,7 +14,7 @@ _FROM_MLIR = {d.mlir: d.name for d in DTYPES.values() if d.kind != "uint"}
 
 
 def element_name(element: Any) -> str:
-    """The dtype name of an MLIR element type (signless integers read as signed). Raises `Mismatch` where it has none."""
+    """The dtype name of an MLIR element type (signless integers read as signed). Raises `Mismatch` if it has none."""
     name = _FROM_MLIR.get(str(element))
     if name is None:
         raise Mismatch(f"{element} is not an element type of the language")
@@ -81,9 +81,18 @@ def to_attribute(field: Field, value: Any) -> Any:
             return ir.BoolAttr.get(value)
         case "text":
             return ir.StringAttr.get(value)
+        case "symbol":
+            return ir.FlatSymbolRefAttr.get(value)
         case "ints":
             return ir.DenseI64ArrayAttr.get(list(value))
     raise TypeError(f"attribute `{field.name}` has no plain form")
+
+
+def to_attributes(record: OpRecord, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The MLIR attributes of an op from plain values: those not given are their defaults, optional defaults are left
+    out."""
+    given = {f: values.get(f.name, f.default) for f in record.of("attribute")}
+    return {f.name: to_attribute(f, v) for f, v in given.items() if not (f.optional and v == f.default)}
 
 
 def plain(attribute: Any) -> Any:
@@ -93,6 +102,8 @@ def plain(attribute: Any) -> Any:
     if isinstance(attribute, ir.IntegerAttr):
         return int(attribute.value)
     if isinstance(attribute, ir.StringAttr):
+        return str(attribute.value)
+    if isinstance(attribute, ir.FlatSymbolRefAttr):
         return str(attribute.value)
     if isinstance(attribute, ir.DenseI64ArrayAttr):
         return tuple(int(v) for v in attribute)

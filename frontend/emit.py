@@ -7,7 +7,7 @@ from typing import Any
 
 from hkc.dialects.define import TILE_DIALECT
 from hkc.dialects.load import VERSION, load
-from hkc.dialects.translate import element_type, mlir_type, to_attribute
+from hkc.dialects.translate import element_type, mlir_type, to_attributes
 from hkc.dialects.types import GlobalType, IndexType, ScalarType, TileType
 from hkc.frontend.program import Checked, Kernel, Loop, Op, Value
 from hkc.support.dtypes import DTYPES
@@ -92,8 +92,7 @@ class _Body:
 def _attributes(op: Op) -> dict[str, Any]:
     dialect, _, name = op.name.partition(".")
     if dialect == TILE_DIALECT.dialect:
-        fields = TILE_DIALECT.ops[name].of("attribute")
-        return {f.name: to_attribute(f, op.attributes.get(f.name, f.default)) for f in fields}
+        return to_attributes(TILE_DIALECT.ops[name], op.attributes)
     if op.name == "arith.constant":
         return {"value": _constant(op.attributes["value"], op.results[0])}
     return {name: _i64(value) for name, value in op.attributes.items()}

@@ -13,7 +13,7 @@ from hkc.support.errors import error
 WAVE = 64
 BITS = {
     "f64": 64, "f32": 32, "xf32": 32, "i32": 32, "f16": 16, "bf16": 16, "i16": 16, "i64": 64, "i8": 8,
-    "f8e4m3fn": 8, "f8e5m2": 8, "f8e4m3fnuz": 8, "f8e5m2fnuz": 8, "f6e2m3fn": 6, "f6e3m2fn": 6, "f4e2m1fn": 4,
+    "f8e4m3fn": 8, "f8e5m2": 8, "f8e4m3fnuz": 8, "f8e5m2fnuz": 8, "f6e2m3": 6, "f6e3m2": 6, "f4e2m1": 4,
 }  # fmt: skip
 """Bits of one element as it lies in registers."""
 

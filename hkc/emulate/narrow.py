@@ -74,7 +74,7 @@ def _values(form: Narrow) -> NDArray[np.float64]:
 FORMATS = {
     "f8e4m3fn": Narrow(4, 3, 7, "one_nan"), "f8e5m2": Narrow(5, 2, 15, "ieee"),
     "f8e4m3fnuz": Narrow(4, 3, 8, "fnuz"), "f8e5m2fnuz": Narrow(5, 2, 16, "fnuz"),
-    "f6e2m3fn": Narrow(2, 3, 1, "none"), "f6e3m2fn": Narrow(3, 2, 3, "none"), "f4e2m1fn": Narrow(2, 1, 1, "none"),
+    "f6e2m3": Narrow(2, 3, 1, "none"), "f6e3m2": Narrow(3, 2, 3, "none"), "f4e2m1": Narrow(2, 1, 1, "none"),
 }  # fmt: skip
 
 

@@ -1,4 +1,8 @@
-"""The element types of the language: name, width, kind, MLIR spelling and NumPy twin, in one table."""
+"""The element types of the language: name, width, kind, MLIR spelling and NumPy twin, in one table.
+
+Every element takes whole bytes in memory: a `bool` is a byte that is 0 or 1, a float of 6 or 4 bits lies in the low bits
+of a byte of its own, as in ml_dtypes.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +27,14 @@ class DType:
 
     @property
     def bytes(self) -> int:
-        """Storage size in bytes of one element (whole bytes only; `bool` takes one)."""
+        """Storage size in bytes of one element (whole bytes only; `bool` and floats below 8 bits take one)."""
         return max(1, self.bits // 8)
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether this is a float of 8 bits or fewer: registers hold its code as an i8, and only casts and matrix
+        products know its value."""
+        return self.is_float and self.bits <= 8
 
     @property
     def is_float(self) -> bool:
@@ -60,14 +70,25 @@ class DType:
 _NUMPY = {
     "f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "bool": "bool", "i64": "int64",
     "i8": "int8", "u8": "uint8", "i16": "int16", "u16": "uint16", "i32": "int32", "u32": "uint32",
+    "f8e4m3fn": "float8_e4m3fn", "f8e4m3fnuz": "float8_e4m3fnuz", "f8e5m2": "float8_e5m2",
+    "f8e5m2fnuz": "float8_e5m2fnuz", "f6e2m3": "float6_e2m3fn", "f6e3m2": "float6_e3m2fn", "f4e2m1": "float4_e2m1fn",
+    "e8m0": "float8_e8m0fnu",
 }  # fmt: skip
-_ML = frozenset({"bf16"})
+_ML = frozenset(name for name, twin in _NUMPY.items() if twin == "bfloat16" or twin.startswith(("float8", "float6", "float4")))
 
 _TABLE = (
     DType("f64", 64, "float", "f64", 53),
     DType("f32", 32, "float", "f32", 24),
     DType("f16", 16, "float", "f16", 11),
     DType("bf16", 16, "float", "bf16", 8),
+    DType("f8e4m3fn", 8, "float", "f8E4M3FN", 4),
+    DType("f8e4m3fnuz", 8, "float", "f8E4M3FNUZ", 4),
+    DType("f8e5m2", 8, "float", "f8E5M2", 3),
+    DType("f8e5m2fnuz", 8, "float", "f8E5M2FNUZ", 3),
+    DType("f6e2m3", 6, "float", "f6E2M3FN", 4),
+    DType("f6e3m2", 6, "float", "f6E3M2FN", 3),
+    DType("f4e2m1", 4, "float", "f4E2M1FN", 2),
+    DType("e8m0", 8, "float", "f8E8M0FNU", 1),
     DType("i8", 8, "int", "i8"),
     DType("u8", 8, "uint", "i8"),
     DType("i16", 16, "int", "i16"),

@@ -16,10 +16,10 @@ NUMPY: dict[str, Any] = {
     "f64": np.float64, "f32": np.float32, "xf32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16,
     "i8": np.int8,
     "f8e4m3fn": ml_dtypes.float8_e4m3fn, "f8e5m2": ml_dtypes.float8_e5m2, "f8e4m3fnuz": ml_dtypes.float8_e4m3fnuz,
-    "f8e5m2fnuz": ml_dtypes.float8_e5m2fnuz, "f6e2m3fn": ml_dtypes.float6_e2m3fn, "f6e3m2fn": ml_dtypes.float6_e3m2fn,
-    "f4e2m1fn": ml_dtypes.float4_e2m1fn, "i32": np.int32,
+    "f8e5m2fnuz": ml_dtypes.float8_e5m2fnuz, "f6e2m3": ml_dtypes.float6_e2m3fn, "f6e3m2": ml_dtypes.float6_e3m2fn,
+    "f4e2m1": ml_dtypes.float4_e2m1fn, "i32": np.int32,
 }  # fmt: skip
-BITS = {"f6e2m3fn": 6, "f6e3m2fn": 6, "f4e2m1fn": 4}
+BITS = {"f6e2m3": 6, "f6e3m2": 6, "f4e2m1": 4}
 
 FORMS = {arch: [form for form in chips.load(arch).mfmas if not form.sparse] for arch in CHIPS}
 CASES = [(arch, number) for arch in CHIPS for number in range(len(FORMS[arch]))]

@@ -11,8 +11,8 @@ from hkc.emulate.narrow import FORMATS, round_stochastic, round_to
 
 PEERS: dict[str, Any] = {
     "f8e4m3fn": ml_dtypes.float8_e4m3fn, "f8e5m2": ml_dtypes.float8_e5m2, "f8e4m3fnuz": ml_dtypes.float8_e4m3fnuz,
-    "f8e5m2fnuz": ml_dtypes.float8_e5m2fnuz, "f6e2m3fn": ml_dtypes.float6_e2m3fn, "f6e3m2fn": ml_dtypes.float6_e3m2fn,
-    "f4e2m1fn": ml_dtypes.float4_e2m1fn,
+    "f8e5m2fnuz": ml_dtypes.float8_e5m2fnuz, "f6e2m3": ml_dtypes.float6_e2m3fn, "f6e3m2": ml_dtypes.float6_e3m2fn,
+    "f4e2m1": ml_dtypes.float4_e2m1fn,
 }  # fmt: skip
 EIGHT = [name for name in PEERS if name.startswith("f8")]
 

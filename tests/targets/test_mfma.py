@@ -102,7 +102,7 @@ def test_forms_without_layouts_say_so(mnemonic):
 
 def test_costs_and_types():
     form = load("gfx950").mfma("v_mfma_scale_f32_16x16x128_f8f6f4", a_code=2, b_code=4)
-    assert (form.a, form.b, form.a_type, form.b_type) == ("f6e2m3fn", "f4e2m1fn", "vector<6xi32>", "vector<4xi32>")
+    assert (form.a, form.b, form.a_type, form.b_type) == ("f6e2m3", "f4e2m1", "vector<6xi32>", "vector<4xi32>")
     assert (form.a_format, form.b_format, form.scaled, form.cycles) == ("fp6_e2m3", "fp4_e2m1", True, 16)
     assert load("gfx950").mfma("v_mfma_f32_16x16x128_f8f6f4", 0, 4).cycles == 32
     old = load("gfx942").mfma("v_mfma_f32_32x32x8_bf16")
