@@ -53,12 +53,16 @@ def _unsigned(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of the operands read as unsigned numbers."""
 
     def meaning(*operands: Any) -> Any:
-        arrays = [np.asarray(x) for x in operands]
-        kind = arrays[0].dtype
-        result = np.asarray(function(*(a.view(_unsigned_type(kind)) for a in arrays)))
+        kind = _array(operands[0]).dtype
+        result = function(*(_array(x).view(_unsigned_type(kind)) for x in operands))
         return result if result.dtype == np.bool_ else result.view(kind)
 
     return meaning
+
+
+def _array(x: Any) -> Any:
+    """An operand as something with a dtype: an index is a plain int."""
+    return np.asarray(x) if isinstance(x, int) else x
 
 
 def _unsigned_type(kind: np.dtype[Any]) -> np.dtype[Any]:
@@ -80,29 +84,26 @@ def _compare_integers(a: Any, b: Any, *, predicate: int) -> Any:
 
 def _compare_floats(a: Any, b: Any, *, predicate: int) -> Any:
     nan = np.isnan(a) | np.isnan(b)
-    base = predicate & 7
-    if base == 0:
-        holds = np.zeros_like(nan)
-    elif base == 7:
-        holds = ~nan
-    else:
-        holds = ORDERED[base - 1](a, b) & ~nan
-    return holds | nan if predicate >= 8 else holds
+    if predicate in (0, 15):
+        return np.zeros_like(nan) | (predicate == 15)
+    if predicate in (7, 14):
+        return nan if predicate == 14 else ~nan
+    return ORDERED[predicate - 1](a, b) & ~nan if predicate < 7 else ORDERED[predicate - 8](a, b) | nan
 
 
 def _sign_extend(x: Any, *, dtype: Any) -> Any:
-    x = np.asarray(x)
+    x = _array(x)
     wide = x.astype(dtype)
     return -wide if x.dtype == np.bool_ else wide
 
 
 def _zero_extend(x: Any, *, dtype: Any) -> Any:
-    x = np.asarray(x)
+    x = _array(x)
     return x.view(_unsigned_type(x.dtype)).astype(dtype)
 
 
 def _truncate(x: Any, *, dtype: Any) -> Any:
-    x = np.asarray(x)
+    x = _array(x)
     return (x & 1).astype(dtype) if np.dtype(dtype) == np.bool_ else x.astype(dtype)
 
 

@@ -153,8 +153,8 @@ class Window:
         """Elements as they were stored, as tile elements: a byte that is not 0 is true."""
         if self.tensor.stored == self.tensor.element:
             return vector
-        return build.op("arith.cmpi", [vector, build.zero(vector.type)],
-                        [build.vector_type(vector.type.shape[0], self.tensor.element)], predicate=build.int_attr(1))  # fmt: skip
+        kind = build.vector_type(vector.type.shape[0], self.tensor.element)
+        return build.op("arith.cmpi", [vector, build.zero(vector.type)], [kind], predicate=build.int_attr(1))
 
     def _to_memory(self, vector: Any) -> Any:
         """The inverse of `_from_memory`."""

@@ -20,7 +20,13 @@ class Cast:
 
     x = operand(TILE)
     d = result(TILE)
-    examples = ('%t = "hkc_tile.cast"(%x) : (tensor<64x32xf32>) -> tensor<64x32xbf16>',)
+    examples = tuple(
+        f'%t = "hkc_tile.cast"(%x) : (tensor<64x32x{a}>) -> tensor<64x32x{b}>'
+        for a, b in (
+            ("f32", "bf16"), ("bf16", "f32"), ("f32", "f16"), ("f16", "f32"), ("f64", "f32"), ("i32", "f32"),
+            ("i1", "f32"), ("i8", "f16"), ("f32", "i32"), ("i32", "i8"), ("i8", "i32"), ("i1", "i32"), ("i32", "i64"),
+        )
+    )  # fmt: skip
 
     @staticmethod
     def check(d: TileType, x: TileType) -> None:

@@ -21,9 +21,13 @@ class Dot:
     b = operand(TILE)
     acc = operand(TILE)
     d = result(TILE, same="acc")
-    examples = (
-        '%d = "hkc_tile.dot"(%a, %b, %c) : (tensor<64x32xbf16>, tensor<32x64xbf16>, tensor<64x64xf32>)'
-        " -> tensor<64x64xf32>",
+    examples = tuple(
+        f'%d = "hkc_tile.dot"(%a, %b, %c) : (tensor<{a}>, tensor<{b}>, tensor<{d}>) -> tensor<{d}>'
+        for a, b, d in (
+            ("64x32xbf16", "32x64xbf16", "64x64xf32"),
+            ("32x64xf16", "64x96xf16", "32x96xf32"),
+            ("16x16xf32", "16x32xf32", "16x32xf32"),
+        )
     )
 
     @staticmethod

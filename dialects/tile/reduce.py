@@ -33,7 +33,17 @@ class Reduce:
     axis = attribute(INT)
     kind = attribute(TEXT)
     d = result(TILE)
-    examples = ('%s = "hkc_tile.reduce"(%x) {axis = 1 : i64, kind = "sum"} : (tensor<64x32xf32>) -> tensor<64x1xf32>',)
+    examples = tuple(
+        f'%s = "hkc_tile.reduce"(%x) {{axis = {axis} : i64, kind = "{kind}"}} : (tensor<{x}>) -> tensor<{d}>'
+        for axis, kind, x, d in (
+            (1, "sum", "64x32xf32", "64x1xf32"),
+            (0, "max", "64x32xf32", "1x32xf32"),
+            (1, "min", "16x256xbf16", "16x1xbf16"),
+            (1, "prod", "4x8xf32", "4x1xf32"),
+            (0, "sum", "1024xi32", "1xi32"),
+            (0, "max", "48x80xi32", "1x80xi32"),
+        )
+    )
 
     @staticmethod
     def infer(x: TileType, *, axis: int, kind: str) -> TileType:

@@ -122,6 +122,12 @@ class Bounded(np.lib.mixins.NDArrayOperatorsMixin):
             ends = [np.abs(np.trunc(self.value + side * self.spread) - whole) for side in (-1, 1)]
             return Bounded(whole.astype(target), None if self.error is None else np.maximum(*ends), target)
 
+    def view(self, dtype: Any) -> Bounded:
+        """The same bits as another integer type."""
+        if is_float(self.dtype) or is_float(dtype):
+            raise TypeError(f"the bits of {self.dtype} as {dtype} have no error bound")
+        return Bounded(self.value.view(dtype), self.error, dtype)
+
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any) -> Any:
         operands = [_lifted(x, self.dtype) for x in inputs]
         keywords = {k: v for k, v in keywords.items() if k != "dtype"}

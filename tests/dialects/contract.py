@@ -30,7 +30,7 @@ class Code:
     waves: int
 
 
-def compile_text(text: str, arch: str, dialect: str) -> Code:
+def compile_text(text: str, arch: str, dialect: str, assembly: bool = False) -> Code:
     """A module of tile or wave IR through the passes that are left."""
     from hkc import pipeline
     from hkc.backend.codegen import generate
@@ -49,7 +49,7 @@ def compile_text(text: str, arch: str, dialect: str) -> Code:
             if dialect == "tile" or stage == "rocdl":
                 module = pipeline.run(module, passes)
         waves = int(kernels(module.ir)[0].attributes[WAVES].value)
-        made = generate(pipeline.translate(module).llvm_ir, arch, assembly=True)
+        made = generate(pipeline.translate(module).llvm_ir, arch, assembly)
     return Code(made.hsaco, made.assembly or "", waves)
 
 
@@ -97,15 +97,15 @@ def run_tiles(text: str, tensors: Mapping[str, Any], bounded: bool) -> dict[str,
 
 
 @functools.cache
-def compiled(text: str, arch: str, dialect: str) -> Code:
-    code: Code = worker.call("contract:compile_text", text, arch, dialect, replay={"module.mlir": text})
+def compiled(text: str, arch: str, dialect: str, assembly: bool = False) -> Code:
+    code: Code = worker.call("contract:compile_text", text, arch, dialect, assembly, replay={"module.mlir": text})
     return code
 
 
 def emulate(
     code: Code, symbol: str, buffers: Sequence[Any], arguments: Sequence[Sequence[int]] = (), seed: int = 0
 ) -> list[Any]:
-    """Launch one workgroup with copies of `buffers`, each followed by its i64 `arguments`; their contents afterwards."""
+    """Launch one workgroup with copies of `buffers`, each followed by its i64 `arguments`; what they hold then."""
     memory = Memory()
     segment = b""
     places = []
@@ -120,7 +120,8 @@ def emulate(
         memory=memory, seed=seed,
     )  # fmt: skip
     return [
-        np.frombuffer(memory.read(at, b.nbytes), b.dtype).reshape(b.shape) for at, b in zip(places, buffers, strict=True)
+        np.frombuffer(memory.read(at, b.nbytes), b.dtype).reshape(b.shape)
+        for at, b in zip(places, buffers, strict=True)
     ]
 
 

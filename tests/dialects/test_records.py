@@ -31,19 +31,23 @@ def test_examples_read_back_as_printed(record: OpRecord, example: str) -> None:
 
 WRONG = {
     "dot of other inner sizes": (
-        '%d = "hkc_tile.dot"(%a, %b, %c) : (tensor<64x32xbf16>, tensor<16x64xbf16>, tensor<64x64xf32>) -> tensor<64x64xf32>',
+        '%d = "hkc_tile.dot"(%a, %b, %c) : (tensor<64x32xbf16>, tensor<16x64xbf16>, tensor<64x64xf32>)'
+        ' -> tensor<64x64xf32>',
         "inner sizes differ",
     ),
     "dot of two dtypes": (
-        '%d = "hkc_tile.dot"(%a, %b, %c) : (tensor<64x32xbf16>, tensor<32x64xf16>, tensor<64x64xf32>) -> tensor<64x64xf32>',
+        '%d = "hkc_tile.dot"(%a, %b, %c) : (tensor<64x32xbf16>, tensor<32x64xf16>, tensor<64x64xf32>)'
+        ' -> tensor<64x64xf32>',
         "one dtype",
     ),
     "dot into another shape": (
-        '%d = "hkc_tile.dot"(%a, %b, %c) : (tensor<64x32xf16>, tensor<32x64xf16>, tensor<64x32xf32>) -> tensor<64x32xf32>',
+        '%d = "hkc_tile.dot"(%a, %b, %c) : (tensor<64x32xf16>, tensor<32x64xf16>, tensor<64x32xf32>)'
+        ' -> tensor<64x32xf32>',
         "the accumulator is",
     ),
     "dot of rank 1": (
-        '%d = "hkc_tile.dot"(%a, %b, %c) : (tensor<64xf16>, tensor<32x64xf16>, tensor<64x64xf32>) -> tensor<64x64xf32>',
+        '%d = "hkc_tile.dot"(%a, %b, %c) : (tensor<64xf16>, tensor<32x64xf16>, tensor<64x64xf32>)'
+        ' -> tensor<64x64xf32>',
         "rank 2",
     ),
     "load of another dtype": (
@@ -146,7 +150,8 @@ STRUCTURE = {
     "one operand too few": '%t = "hkc_tile.cast"() : () -> tensor<64xf32>',
     "an attribute missing": '%s = "hkc_tile.reduce"(%x) {axis = 1 : i64} : (tensor<64x32xf32>) -> tensor<64x1xf32>',
     "an accumulator of another type": (
-        '%d = "hkc_tile.dot"(%a, %b, %c) : (tensor<64x32xf16>, tensor<32x64xf16>, tensor<64x64xf32>) -> tensor<64x64xf16>'
+        '%d = "hkc_tile.dot"(%a, %b, %c) : (tensor<64x32xf16>, tensor<32x64xf16>, tensor<64x64xf32>)'
+        " -> tensor<64x64xf16>"
     ),
     "an index where a tile belongs": '%t = "hkc_tile.cast"(%x) : (index) -> tensor<64xf32>',
 }

@@ -15,7 +15,17 @@ from hkc.dialects.types import VectorType
 from hkc.support.dtypes import dtype
 from hkc.targets.chip import load
 
-NO_VALUE = {"buffer", "lds_alloc", "wait", "barrier", "barrier_if", "priority", "schedule_group", "async_mark", "wait_async"}
+NO_VALUE = {
+    "buffer",
+    "lds_alloc",
+    "wait",
+    "barrier",
+    "barrier_if",
+    "priority",
+    "schedule_group",
+    "async_mark",
+    "wait_async",
+}
 """Ops that give no number: handles, which the ops that use them show, and the order of things, which schedules show."""
 
 UNIFORM = {"copy_to_lds"}
@@ -55,4 +65,6 @@ def test_machine_code_does_what_the_op_means(record: OpRecord, text: str, arch: 
     found, wanted = check(example, load(arch), arch, values)
     assert len(found) == len(wanted)
     for a, b in zip(found, wanted, strict=True):
-        np.testing.assert_array_equal(a.view(np.uint8), np.ascontiguousarray(b).view(np.uint8).reshape(a.view(np.uint8).shape))
+        np.testing.assert_array_equal(
+            a.view(np.uint8), np.ascontiguousarray(b).view(np.uint8).reshape(a.view(np.uint8).shape)
+        )

@@ -43,7 +43,8 @@ class Example:
         pairs = re.findall(r"(\w+) = (?:\"([^\"]*)\"|(-?\d+) : i64)", attributes or "")
         return cls(
             record, text, tuple(o.strip() for o in operands.split(",") if o), tuple(split_types(types)),
-            {n: int(number) if number else word for n, word, number in pairs}, None if result == "()" else record_of(result),
+            {n: int(number) if number else word for n, word, number in pairs},
+            None if result == "()" else record_of(result),
         )  # fmt: skip
 
     @property
@@ -76,8 +77,9 @@ class Kernel:
         size = kind.size * DTYPES[kind.dtype].bytes
         text = f"vector<{kind.size}x{DTYPES[kind.dtype].mlir}>"
         self._offset(name, size)
+        operands = f"{self.argument(content)}, {name}_at, %true"
         self.lines.append(
-            f'{name} = "hkc_wave.global_load"({self.argument(content)}, {name}_at, %true) {{align = {size & -size} : i64}}'
+            f'{name} = "hkc_wave.global_load"({operands}) {{align = {size & -size} : i64}}'
             f" : (!llvm.ptr<1>, i64, i1) -> {text}"
         )
 
@@ -94,11 +96,17 @@ class Kernel:
         return len(self.buffers) - 1
 
     def _offset(self, name: str, size: int) -> None:
-        self.lines += [f"{name}_size = arith.constant {size} : i64", f"{name}_at = arith.muli %thread, {name}_size : i64"]
+        self.lines += [
+            f"{name}_size = arith.constant {size} : i64",
+            f"{name}_at = arith.muli %thread, {name}_size : i64",
+        ]
 
     def meet(self) -> None:
         """All LDS accesses so far are done, in all waves."""
-        self.lines += ['"hkc_wave.wait"() {vm = -1 : i64, lgkm = 0 : i64} : () -> ()', '"hkc_wave.barrier"() : () -> ()']
+        self.lines += [
+            '"hkc_wave.wait"() {vm = -1 : i64, lgkm = 0 : i64} : () -> ()',
+            '"hkc_wave.barrier"() : () -> ()',
+        ]
 
     def image(self, content: Any | None) -> list[int]:
         """Fill LDS with bytes, or store what is in it; returns the numbers of the buffers stored to, in order."""
@@ -116,9 +124,7 @@ class Kernel:
             else:
                 part = content[i * per_fragment :][:per_fragment].view(np.int8).reshape(self.waves, LANES, 16)
                 self.load(f"{name}{i}", VectorType(16, "i8"), part)
-                self.lines.append(
-                    f'"hkc_wave.lds_write"({name}{i}, {name}) {where} : (vector<16xi8>, {kind}) -> ()'
-                )
+                self.lines.append(f'"hkc_wave.lds_write"({name}{i}, {name}) {where} : (vector<16xi8>, {kind}) -> ()')
         self.meet()
         return stored
 
@@ -155,14 +161,21 @@ def check(example: Example, chip: Chip, arch: str, values: dict[str, Any]) -> tu
     kernel.lines.append(example.text)
     wanted, stored = [], []
     result = evaluate(
-        example.record.cls.meaning, machine, *meant, result=example.result, **example.attributes  # type: ignore[attr-defined]
+        example.record.cls.meaning,
+        machine,
+        *meant,
+        result=example.result,
+        **example.attributes,  # type: ignore[attr-defined]
     )
     if example.result is not None:
         kind = _storable(kernel, example)
         stored.append(kernel.store("%stored", kind))
         shape = (example.waves, LANES, kind.size)
-        plain = np.broadcast_to(np.asarray(result).reshape(-1, 1, 1) if np.ndim(result) == 0 else result, shape) if (
-            isinstance(example.result, VectorType)) else np.broadcast_to(np.asarray(result)[..., None], shape)
+        plain = (
+            np.broadcast_to(np.asarray(result).reshape(-1, 1, 1) if np.ndim(result) == 0 else result, shape)
+            if (isinstance(example.result, VectorType))
+            else np.broadcast_to(np.asarray(result)[..., None], shape)
+        )
         wanted.append(plain.astype(DTYPES[kind.dtype].numpy))
     stored += [number for number, _ in memories]
     wanted += [memory.data for _, memory in memories]
