@@ -163,10 +163,15 @@ def pack(elements: Sequence[Any]) -> Any:
 
 def slice_vector(vector: Any, start: int, size: int) -> Any:
     """`size` neighbouring elements of a vector, as a vector."""
-    if size == vector.type.shape[0]:
+    return pick(vector, range(start, start + size))
+
+
+def pick(vector: Any, positions: Sequence[int]) -> Any:
+    """Elements of a vector, in this order, as a vector."""
+    if list(positions) == list(range(vector.type.shape[0])):
         return vector
-    mask = ir.DenseI64ArrayAttr.get(list(range(start, start + size)))
-    return op("vector.shuffle", [vector, vector], [vector_type(size, vector.type.element_type)], mask=mask)
+    mask = ir.DenseI64ArrayAttr.get(list(positions))
+    return op("vector.shuffle", [vector, vector], [vector_type(len(positions), vector.type.element_type)], mask=mask)
 
 
 def concat(vectors: Sequence[Any]) -> Any:

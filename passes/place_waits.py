@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hkc.dialects.forms import kernels
 from hkc.dialects.load import create
+from hkc.dialects.types import OpaqueType
+from hkc.dialects.wave.lds import buffer_map
 from hkc.dialects.wave.sync import Barrier, Wait
 from hkc.passes.define import Pass
 from hkc.support.mlir import ir
@@ -15,6 +16,9 @@ from hkc.targets.chip import Chip
 
 WRITES = frozenset({"hkc_wave.lds_write"})
 READS = frozenset({"hkc_wave.lds_read", "hkc_wave.lds_read_transposed"})
+
+Range = tuple[int, int]
+Ranges = frozenset[Range]
 
 
 @dataclass(frozen=True)
@@ -53,10 +57,10 @@ class PlaceWaits(Pass):
 
 @dataclass(frozen=True)
 class _State:
-    """What happened since the last barrier, by buffer (its defining value)."""
+    """The byte ranges of LDS written and read since the last barrier."""
 
-    written: frozenset[Any] = field(default_factory=frozenset)
-    read: frozenset[Any] = field(default_factory=frozenset)
+    written: Ranges = frozenset()
+    read: Ranges = frozenset()
 
     def join(self, other: _State) -> _State:
         return _State(self.written | other.written, self.read | other.read)
@@ -92,18 +96,20 @@ def _around(loop: Any, state: _State, places: dict[Any, None]) -> _State:
 def _step(op: Any, state: _State, places: dict[Any, None]) -> _State:
     if op.name == "hkc_wave.barrier":
         return _State()
-    buffers = frozenset(_buffers(op))
-    if not buffers:
+    if op.name not in WRITES and op.name not in READS:
         return state
-    writes = op.name in WRITES
-    conflicts = buffers & (state.read if writes else state.written)
-    if conflicts or op in places:
+    writes, used = op.name in WRITES, _range(op.operands[-1].owner)
+    if op in places or _meets(used, state.read if writes else state.written):
         places[op] = None
         state = _State()
-    grown = _State(buffers) if writes else _State(read=buffers)
-    return state.join(grown)
+    return state.join(_State(frozenset({used})) if writes else _State(read=frozenset({used})))
 
 
-def _buffers(op: Any) -> Iterator[Any]:
-    if op.name in WRITES or op.name in READS:
-        yield op.operands[-1]
+def _range(alloc: Any) -> Range:
+    """The bytes of a buffer: buffers with a common byte are the same memory."""
+    start = int(alloc.attributes["offset"].value)
+    return start, start + buffer_map(OpaqueType(str(alloc.results[0].type))).bytes
+
+
+def _meets(one: Range, others: Ranges) -> bool:
+    return any(start < one[1] and one[0] < end for start, end in others)

@@ -10,8 +10,9 @@ from hkc.dialects.define import INTS, TILE, Mismatch, attribute, operand, result
 from hkc.dialects.types import TileType, extents
 from hkc.layout import DistributedLayout
 
-LDS_MAP, LDS_OFFSET = "hkc.lds_map", "hkc.lds_offset"
-"""Attributes of a `convert_layout` that goes through LDS: the buffer's byte map and its offset in bytes."""
+LDS_MAP, LDS_OFFSET, LDS_TRANSPOSED = "hkc.lds_map", "hkc.lds_offset", "hkc.lds_transposed"
+"""Attributes of a `convert_layout` that goes through LDS: the buffer's byte map, its offset in bytes, and whether lanes
+transpose while they read."""
 
 
 def _with_unit_dims(layout: DistributedLayout, old: tuple[int, ...], new: tuple[int, ...]) -> DistributedLayout:
@@ -173,4 +174,5 @@ class ConvertLayout:
         for i, vector in enumerate(low.fragments(source)):
             low.lds_write(vector, buffer, low.layout(source), i)
         kind, layout = low.fragment_type(target), low.layout(target)
-        low.values[target] = [low.lds_read(buffer, layout, i, kind) for i in range(layout.fragments(low.shape(target)))]
+        read = low.lds_read_transposed if LDS_TRANSPOSED in op.attributes else low.lds_read
+        low.values[target] = [read(buffer, layout, i, kind) for i in range(layout.fragments(low.shape(target)))]

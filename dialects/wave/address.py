@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from hkc.layout import DistributedLayout, LdsMap
+from hkc.layout.accesses import Use, moves, runs
 from hkc.support.errors import HkcBug
 
 
@@ -28,68 +29,60 @@ class Term:
 
 @dataclass(frozen=True)
 class LaneBase:
-    """A per-lane byte offset: `start` and the terms joined by `addi` or `xori`."""
+    """A per-lane byte offset: `start` and the terms joined by `addi` or `xori`, and all of that XOR `flip`."""
 
     join: str
     terms: tuple[Term, ...]
     start: int
+    flip: int = 0
 
 
 @dataclass(frozen=True)
 class Access:
-    """One instruction's worth of a fragment: elements [first, first + count) at `base + constant` bytes."""
+    """One instruction's worth of a fragment: these registers, in this order, at `base + constant` bytes."""
 
-    first: int
-    count: int
+    registers: tuple[int, ...]
     base: LaneBase
     constant: int
 
 
-@functools.lru_cache(maxsize=4096)
-def accesses(layout: DistributedLayout, lds: LdsMap, fragment: int, widest: int) -> tuple[Access, ...]:
-    """How one fragment is moved: the fewest accesses of at most `widest` bytes that stay contiguous on every lane."""
-    table = np.moveaxis(lds.offset(layout.coordinates(lds.shape)[fragment]), (0, 1, 2), (2, 1, 0))
-    found, first = [], 0
-    while first < layout.registers:
-        count = _run(table[..., first:], lds.itemsize, widest)
-        base, constant = _base(layout, lds, table[..., first])
-        found.append(Access(first, count, base, constant))
-        first += count
-    return tuple(found)
+@functools.lru_cache(maxsize=1024)
+def accesses(use: Use, lds: LdsMap) -> tuple[tuple[Access, ...], ...]:
+    """How each fragment of a use is moved: the fewest instructions that the map's granule allows."""
+    layout = use.addressed(lds.order[0], lds.itemsize) or use.layout
+    table = moves(use, lds).addresses  # [fragment x instruction, wave, lane]
+    groups = runs(layout, lds, use.reach)
+    found = []
+    for i, at in enumerate(table):
+        base, constant = _relative(at, table[0], lds.block_bytes)
+        found.append(Access(groups[i % len(groups)], base, constant))
+    return tuple(tuple(found[i : i + len(groups)]) for i in range(0, len(found), len(groups)))
 
 
-def _run(table: Any, itemsize: int, widest: int) -> int:
-    """The largest power-of-two count of leading elements that are neighbours, aligned to their size, on every lane."""
-    count = 1
-    while 2 * count <= table.shape[-1] and 2 * count * itemsize <= widest:
-        steps = table[..., : 2 * count] - table[..., :1]
-        aligned = not np.any(table[..., 0] % (2 * count * itemsize))
-        if not aligned or np.any(steps != np.arange(2 * count) * itemsize):
-            break
-        count *= 2
-    return count
-
-
-def _base(layout: DistributedLayout, lds: LdsMap, table: Any) -> tuple[LaneBase, int]:
-    """The per-lane expression of a table [wave, lane], shared between fragments that differ by a constant."""
-    reference = lds.offset(layout.coordinates(lds.shape)[0, 0]).T
-    difference = table - reference
-    constant = int(difference.flat[0])
-    if np.all(difference == constant) and constant + int(reference.flat[0]) >= 0:
-        base, start = _expression(layout, _key(reference))
-        return base, constant + start
-    return _expression(layout, _key(table))
+def _relative(table: Any, reference: Any, block: int) -> tuple[LaneBase, int]:
+    """The expression of a table [wave, lane]: that of the first instruction, XORed with a constant inside a block and
+    moved by whole blocks where that is all the difference."""
+    base, start = _expression(_key(reference))
+    first = int(reference[0, 0])
+    for flip in (0, (int(table[0, 0]) ^ first) & (block - 1)):
+        constant = int(table[0, 0]) - (first ^ flip)
+        if flip and start:
+            continue
+        if constant + start >= 0 and np.array_equal((reference ^ flip) + constant, table):
+            return LaneBase(base.join, base.terms, base.start, flip), constant + start
+    return _expression(_key(table))
 
 
 def _key(table: Any) -> tuple[tuple[int, ...], ...]:
-    return tuple(tuple(int(v) for v in row) for row in table)
+    return tuple(map(tuple, table.tolist()))
 
 
-@functools.lru_cache(maxsize=4096)
-def _expression(layout: DistributedLayout, rows: tuple[tuple[int, ...], ...]) -> tuple[LaneBase, int]:
+@functools.lru_cache(maxsize=1024)
+def _expression(rows: tuple[tuple[int, ...], ...]) -> tuple[LaneBase, int]:
     table = np.array(rows)
     start = int(table[0, 0])
-    bits = [("lane", i) for i in range(len(layout.lane))] + [("wave", i) for i in range(len(layout.wave))]
+    waves, lanes = (n.bit_length() - 1 for n in table.shape)
+    bits = [("lane", i) for i in range(lanes)] + [("wave", i) for i in range(waves)]
     at = [table[0, 1 << i] if s == "lane" else table[1 << i, 0] for s, i in bits]
     for join, parts in (("addi", [int(v) - start for v in at]), ("xori", [int(v) ^ start for v in at])):
         # A sum leaves its start to the instruction's constant offset; an XOR has to keep it inside.
@@ -97,7 +90,7 @@ def _expression(layout: DistributedLayout, rows: tuple[tuple[int, ...], ...]) ->
         base = LaneBase(join, _merge(bits, parts), inside)
         if np.array_equal(_evaluate(base, table.shape) + outside, table):
             return base, outside
-    raise HkcBug(f"no address expression for layout {layout}")
+    raise HkcBug("no address expression for an LDS access", details=str(rows))
 
 
 def _merge(bits: list[tuple[str, int]], parts: list[int]) -> tuple[Term, ...]:

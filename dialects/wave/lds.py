@@ -14,6 +14,7 @@ from hkc.dialects.define import ANY, INT, INTEGER, TEXT, VECTOR, Mismatch, attri
 from hkc.dialects.types import OpaqueType, VectorType
 from hkc.dialects.wave.machine import Bytes, Workgroup
 from hkc.layout import DistributedLayout, LdsMap
+from hkc.layout.accesses import pointed_at
 from hkc.support.dtypes import dtype
 
 
@@ -53,6 +54,21 @@ def _check(value: VectorType, buffer: OpaqueType, layout: str, fragment: int) ->
         raise Mismatch(f"fragment {fragment} does not exist: there are {held.fragments(lds.shape)}")
     if value.size != held.registers or dtype(value.dtype).bytes != lds.itemsize:
         raise Mismatch(f"a fragment has {held.registers} elements of {lds.itemsize} bytes, not {value}")
+
+
+_TRANSPOSED = (
+    (
+        "32x64:2 block 32x64 strides 4096,4096 order 1,0 xor 5^8,6^9",
+        "32x16 r(1,0 2,0 4,0) l(0,1 0,2 0,4 0,8 8,0 16,0) w(0,0)",
+        "vector<8xbf16>",
+    ),
+    (
+        "64x64:1 block 64x64 strides 4096,4096 order 0,1 xor 4^8",
+        "16x32 r(0,1 0,2 0,4) l(1,0 2,0 4,0 8,0 0,8 0,16) w()",
+        "vector<8xi8>",
+    ),
+)
+"""Buffers, layouts and fragment types that transposed reads can give."""
 
 
 @wave_op("lds_alloc", pure=False)
@@ -138,6 +154,41 @@ class LdsRead:
     @staticmethod
     def lower(b: Any, op: Any, *operands: Any) -> list[Any]:
         return [b.lds_read(op, *operands)]
+
+
+@wave_op("lds_read_transposed", pure=False)
+class LdsReadTransposed:
+    """Read fragment `fragment` of a tile in `layout` from rows across which 16 lanes transpose while they read.
+
+    The low lane bits of `layout` walk the buffer's innermost dim, its low registers another one.
+    """
+
+    feature = "lds_read_transposed"
+    buffer = operand(ANY)
+    layout = attribute(TEXT)
+    fragment = attribute(INT)
+    d = result(VECTOR)
+    examples = tuple(
+        f'%r = "hkc_wave.lds_read_transposed"(%b) {{layout = "{layout}", fragment = 1 : i64}}'
+        f' : (!hkc_wave.lds<"{lds}">) -> {vector}'
+        for lds, layout, vector in _TRANSPOSED
+    )
+
+    @staticmethod
+    def check(d: VectorType, buffer: OpaqueType, *, layout: str, fragment: int) -> None:
+        """The result is one fragment of the layout, and the layout is one that transposed reads can give."""
+        _check(d, buffer, layout, fragment)
+        lds = buffer_map(buffer)
+        if pointed_at(DistributedLayout.parse(layout), lds.order[0], lds.itemsize) is None:
+            raise Mismatch(f"no transposed read gives the layout {layout}")
+
+    @staticmethod
+    def meaning(machine: Workgroup, buffer: tuple[Bytes, LdsMap], *, layout: str, fragment: int, dtype: Any) -> Any:
+        return LdsRead.meaning(machine, buffer, layout=layout, fragment=fragment, dtype=dtype)
+
+    @staticmethod
+    def lower(b: Any, op: Any, *operands: Any) -> list[Any]:
+        return [b.lds_read_transposed(op, *operands)]
 
 
 @wave_op("copy_to_lds", pure=False)

@@ -13,14 +13,12 @@ from hkc.dialects.wave.address import Access, LaneBase, accesses
 from hkc.dialects.wave.ids import LaneId, WaveId
 from hkc.dialects.wave.lds import buffer_map
 from hkc.layout import DistributedLayout
+from hkc.layout.accesses import Kind, Use
 from hkc.support.mlir import ir
 from hkc.targets.chip import Chip
 
 LDS_SYMBOL = "lds"
 """The one global that is a kernel's LDS; buffers lie in it at fixed offsets."""
-
-WIDEST_LDS_ACCESS = 16
-"""Bytes per lane of the widest LDS read or write."""
 
 
 class Rocdl:
@@ -139,19 +137,31 @@ class Rocdl:
     def lds_read(self, op: Any, buffer: Any) -> Any:
         """The fragment that `op` (an `lds_read`) names, from the buffer at pointer `buffer`."""
         element = op.results[0].type.element_type
-        found = []
-        for access in self._accesses(op, op.operands[0].type):
-            kind = build.vector_type(access.count, element)
+        found: dict[int, Any] = {}
+        for access in self._accesses("read", op, op.operands[0].type):
+            kind = build.vector_type(len(access.registers), element)
             part = build.op("llvm.load", [self._address(buffer, access)], [kind], alignment=self._alignment(kind))
-            found += [build.extract(part, i) for i in range(access.count)]
-        return build.pack(found)
+            found |= {register: build.extract(part, i) for i, register in enumerate(access.registers)}
+        return build.pack([found[register] for register in sorted(found)])
+
+    def lds_read_transposed(self, op: Any, buffer: Any) -> Any:
+        """The fragment that `op` (an `lds_read_transposed`) names: registers come in the order of the fragment."""
+        element = op.results[0].type.element_type
+        words, found = build.vector_type(2, build.int_type(32)), []
+        for access in self._accesses("read_transposed", op, op.operands[0].type):
+            count = len(access.registers)
+            kind = build.vector_type(count, element)
+            raw = words if element.width == 8 else build.vector_type(count, build.int_type(16))
+            name = f"rocdl.ds.read.tr{element.width}.b64"
+            found.append(build.bitcast(build.op(name, [self._address(buffer, access)], [raw]), kind))
+        return build.concat(found)
 
     def lds_write(self, op: Any, value: Any, buffer: Any) -> None:
         """Write the fragment that `op` (an `lds_write`) names; of copies only one writes."""
 
         def write() -> None:
-            for access in self._accesses(op, op.operands[1].type):
-                part = build.slice_vector(value, access.first, access.count)
+            for access in self._accesses("write", op, op.operands[1].type):
+                part = build.pick(value, access.registers)
                 build.op("llvm.store", [part, self._address(buffer, access)], alignment=self._alignment(part.type))
 
         original = self.holds_original(DistributedLayout.parse(op.attributes["layout"].value))
@@ -170,10 +180,9 @@ class Rocdl:
         ]
         return build.both(*checks) if checks else None
 
-    def _accesses(self, op: Any, buffer: Any) -> tuple[Access, ...]:
-        layout = DistributedLayout.parse(op.attributes["layout"].value)
-        lds = buffer_map(OpaqueType(str(buffer)))
-        return accesses(layout, lds, op.attributes["fragment"].value, WIDEST_LDS_ACCESS)
+    def _accesses(self, kind: Kind, op: Any, buffer: Any) -> tuple[Access, ...]:
+        use = Use(kind, DistributedLayout.parse(op.attributes["layout"].value))
+        return accesses(use, buffer_map(OpaqueType(str(buffer))))[op.attributes["fragment"].value]
 
     def _alignment(self, vector: Any) -> Any:
         return build.int_attr(vector.shape[0] * vector.element_type.width // 8)
@@ -189,7 +198,7 @@ class Rocdl:
             bits = build.binary("shrui", self._id(t.source), t.low_bit) if t.low_bit else self._id(t.source)
             part = build.mul(build.binary("andi", bits, (1 << t.width) - 1), t.scale)
             total = build.binary(base.join, total, part)
-        return total
+        return build.binary("xori", total, base.flip) if base.flip else total
 
     def _id(self, source: str) -> Any:
         cls: Any = LaneId if source == "lane" else WaveId
