@@ -166,6 +166,7 @@ def interface(checked: Checked, assembly: Assembly) -> KernelInfo:
         entries(kernel.name, kernel.params),
         kernel.outputs,
         checked.constant_texts,
+        kernel.inputs,
     )
 
 
