@@ -19,8 +19,13 @@ class StageThroughLds(Pass):
 
     Before::
 
-        %x = "hkc_tile.load"(%A, %f, %i, %i) : (memref<?x?xf16, strided<[?, ?]>>, f16, index, index) -> tensor<16x64xf16, #hkc_tile.layout<"16x64 r(0,1 0,2 0,4 8,0) l(0,8 0,16 0,32 1,0 2,0 4,0) w()">>
-        %y = "hkc_tile.convert_layout"(%x) : (tensor<16x64xf16, #hkc_tile.layout<"16x64 r(0,1 0,2 0,4 8,0) l(0,8 0,16 0,32 1,0 2,0 4,0) w()">>) -> tensor<16x64xf16, #hkc_tile.layout<"16x64 r(0,1 0,2 0,4 8,0) l(1,0 2,0 4,0 0,8 0,16 0,32) w()">>
+        #rows = #hkc_tile.layout<"16x64 r(0,1 0,2 0,4 8,0) l(0,8 0,16 0,32 1,0 2,0 4,0) w()">
+        #columns = #hkc_tile.layout<"16x64 r(0,1 0,2 0,4 8,0) l(1,0 2,0 4,0 0,8 0,16 0,32) w()">
+        #plain = strided<[?, ?]>
+        %x = "hkc_tile.load"(%A, %f, %i, %i)
+          : (memref<?x?xf16, #plain>, f16, index, index) -> tensor<16x64xf16, #rows>
+        %y = "hkc_tile.convert_layout"(%x)
+          : (tensor<16x64xf16, #rows>) -> tensor<16x64xf16, #columns>
 
     After::
 

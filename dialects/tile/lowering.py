@@ -224,11 +224,6 @@ class TileLowering:
         made = create(LdsReadTransposed, buffer, results=[kind], layout=layout.text(), fragment=fragment)
         return made.result
 
-    def lds_read_transposed(self, buffer: Any, layout: DistributedLayout, fragment: int, kind: Any) -> Any:
-        """Read one fragment of a tile into `layout` by instructions that transpose."""
-        made = create(LdsReadTransposed, buffer, results=[kind], layout=layout.text(), fragment=fragment)
-        return made.result
-
     # -- moving elements that stay in their lane
 
     def rearrange(self, source: Any, target: Any, project: Callable[[Any], Any]) -> list[Any]:

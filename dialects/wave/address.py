@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from hkc.layout import DistributedLayout, LdsMap
+from hkc.layout import LdsMap
 from hkc.layout.accesses import Use, moves, runs
 from hkc.support.errors import HkcBug
 

@@ -17,7 +17,6 @@ from hkc.layout import DistributedLayout, LdsMap
 from hkc.layout.accesses import pointed_at
 from hkc.support.dtypes import dtype
 
-
 _PLAIN = "16x64:2 block 1x64 strides 128,128 order 1,0"
 _SWIZZLED = "16x64:2 block 16x64 strides 2048,2048 order 1,0 xor 4^7,5^8,6^9"
 _PADDED = "16x64:4 block 16x64 strides 4096,4096 order 1,0 pad 256+16"
