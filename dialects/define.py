@@ -173,7 +173,9 @@ def evaluate(meaning: Callable[..., Any], *operands: Any, result: Type | None, *
     the type itself as `result`; these, and anything else in `offered`, are passed to those who ask.
     """
     offered |= {name: value for name, value in vars(result).items() if name != "layout"} if result else {}
-    if "dtype" in offered:
+    if isinstance(result, IndexType):
+        offered["dtype"] = np.dtype(np.int64)
+    elif "dtype" in offered:
         offered["dtype"] = DTYPES[offered["dtype"]].numpy
     offered["result"] = result
     return meaning(*operands, **{name: offered[name] for name in _keywords(meaning) if name in offered})
@@ -198,11 +200,7 @@ class Registry:
         """Class decorator: record the class as op `name`. `spelling` is how a kernel author writes it, if at all."""
 
         def register(cls: type) -> type:
-            fields = tuple(
-                replace(f, name=n)
-                for n, f in vars(cls).items()
-                if isinstance(f, Field)
-            )
+            fields = tuple(replace(f, name=n) for n, f in vars(cls).items() if isinstance(f, Field))
             doc = inspect.cleandoc(cls.__doc__ or "")
             record = OpRecord(self.dialect, name, cls, fields, pure, doc, spelling, tuple(getattr(cls, "examples", ())))
             self.ops[name] = record

@@ -99,9 +99,15 @@ class Bounded(np.lib.mixins.NDArrayOperatorsMixin):
             self.error[at] = new.spread
 
     def __bool__(self) -> bool:
+        return bool(self._certain())
+
+    def __int__(self) -> int:
+        return int(self._certain())
+
+    def _certain(self) -> Any:
         if self.error is not None and np.any(self.error):
             raise ValueError("a decision depends on rounding errors")
-        return bool(self.value)
+        return self.value
 
     def copy(self) -> Bounded:
         """A copy that can be written to."""
@@ -276,7 +282,7 @@ def _matmul(a: Bounded, b: Bounded) -> Bounded:
         brought = brought + a.error @ (np.abs(b.value) + b.spread)
     if b.error is not None:
         brought = brought + np.abs(a.value) @ b.error
-    terms = a.shape[-1]
+    terms = int(np.count_nonzero((a.value != 0).any(axis=-2) & (b.value != 0).any(axis=-1)))  # adding 0 is exact
     result = _of_sum(value, brought, magnitude + brought, terms + _EXTRA_ROUNDINGS, a.dtype)
     return Bounded(result.value, result.error, result.dtype, (terms, magnitude, brought))
 

@@ -74,7 +74,7 @@ _NUMPY = {
     "f8e5m2fnuz": "float8_e5m2fnuz", "f6e2m3": "float6_e2m3fn", "f6e3m2": "float6_e3m2fn", "f4e2m1": "float4_e2m1fn",
     "e8m0": "float8_e8m0fnu",
 }  # fmt: skip
-_ML = frozenset(name for name, twin in _NUMPY.items() if twin == "bfloat16" or twin.startswith(("float8", "float6", "float4")))
+_ML = frozenset(name for name, twin in _NUMPY.items() if twin == "bfloat16" or "_" in twin)
 
 _TABLE = (
     DType("f64", 64, "float", "f64", 53),
