@@ -5,16 +5,17 @@ Most imports are inside functions: the compiler's process is to start before thi
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hkc.support import worker
-from hkc.support.errors import Diagnostic, HkcUsageError, Source, error
+from hkc.support.errors import Diagnostic, HkcUsageError, Source
 
 if TYPE_CHECKING:
-    from hkc.frontend.program import Checked, Kernel
+    from hkc.frontend.program import Checked
     from hkc.handover import Binary, Resources
     from hkc.machine.abi import KernelInfo
     from hkc.runtime.arguments import Arguments
@@ -145,19 +146,28 @@ class CompiledKernel:
         return self._device(device).run(self.binary, arguments, progress)
 
     def files(self, folder: str | Path, stem: str, stages: Sequence[str] = ("hsaco",)) -> dict[Path, bytes]:
-        """The content of `STEM.ARCH.SUFFIX` in `folder` for each of these stages, which were kept."""
+        """The content of `STEM.ARCH.SUFFIX` in `folder` for each of these stages, which were kept.
+
+        With the code object comes `STEM.ARCH.lines.json`: from which line and column of the source each address is.
+        """
         contents = {stage: text.encode() for stage, text in self.texts.items()} | {"hsaco": self.hsaco}
-        names = {stage: f"{stem}.{self.arch}.{suffix}" for stage, suffix in SUFFIXES.items() if stage in stages}
-        return {Path(folder, name): contents[stage] for stage, name in names.items()}
+        files = {suffix: contents[stage] for stage, suffix in SUFFIXES.items() if stage in stages}
+        if "hsaco" in stages:
+            files["lines.json"] = self._lines().encode()
+        return {Path(folder, f"{stem}.{self.arch}.{suffix}"): content for suffix, content in files.items()}
 
     def save(self, folder: str | Path = ".", stem: str | None = None) -> list[Path]:
-        """Write the code object as `STEM.ARCH.hsaco`, and the kept stages beside it, into `folder`; returns the paths.
+        """Write `STEM.ARCH.hsaco`, its line table and the kept stages into `folder`; returns the paths.
 
         `stem` is the kernel's name unless given. Every file appears complete or not at all.
         """
         from hkc.support.files import write_all
 
         return write_all(self.files(folder, stem or self.info.name, (*self.texts, "hsaco")))
+
+    def _lines(self) -> str:
+        rows = [[line.address, line.line, line.column] for line in self.binary.lines]
+        return json.dumps({"source": self.checked.source.name, "columns": ["address", "line", "column"], "rows": rows})
 
     def _device(self, device: str | Device | None) -> Device:
         """The device that is meant; by default a GPU of the chip, else the emulator."""
@@ -194,12 +204,13 @@ class CompiledKernel:
 
 
 def compile(  # noqa: A001 (it is spelled hkc.compile)
-    source: str | Path, arch: str | None = None, *, keep: Sequence[str] = (), **constants: Any
+    source: str | Path, arch: str | None = None, *, keep: Sequence[str] = (), debug: bool = False, **constants: Any
 ) -> CompiledKernel:
     """Compile the kernel of a `.hk` file, or of a text (a `str` with a line break in it).
 
     `arch` is a chip, by default that of the GPU here. `constants` replace `const` and `tune` values of the file.
-    `keep` names intermediate stages (`tile`, `wave`, `rocdl`, `llvm`, `asm`) to be found in `.texts`.
+    `keep` names intermediate stages (`tile`, `wave`, `rocdl`, `llvm`, `asm`) to be found in `.texts`; with `debug`
+    the code object holds its line table.
 
     Raises `HkcError` for mistakes in the kernel, `HkcUsageError` for an unknown chip, stage or constant.
     """
@@ -210,7 +221,7 @@ def compile(  # noqa: A001 (it is spelled hkc.compile)
     check_stages(keep)
     chip = load(arch).name if arch is not None else gpu_arch()
     checked = pipeline.check(_source(source), {name: str(value) for name, value in constants.items()})
-    return build(checked, chip, keep)
+    return build(checked, chip, keep, debug)
 
 
 def warm_up() -> None:
@@ -224,19 +235,10 @@ def check_stages(names: Sequence[str]) -> None:
         raise HkcUsageError(Diagnostic("HK516", f"there is no stage `{unknown[0]}`", hint=", ".join(SUFFIXES)))
 
 
-def only_kernel(checked: Checked) -> Kernel:
-    """The kernel of a file. Raises `HkcError` HK515 where there are several."""
-    if len(checked.kernels) != 1:
-        names = ", ".join(k.name for k in checked.kernels)
-        raise error("HK515", f"the file has {len(checked.kernels)} kernels ({names})", checked.kernels[1].span)
-    return checked.kernels[0]
-
-
-def build(checked: Checked, arch: str, keep: Sequence[str] = ()) -> CompiledKernel:
-    """Compile a checked file for one chip."""
-    only_kernel(checked)
+def build(checked: Checked, arch: str, keep: Sequence[str] = (), debug: bool = False) -> CompiledKernel:
+    """Compile a checked file for one chip. Options as in `compile`."""
     files = {"kernel.hk": checked.source.text}
-    binary: Binary = worker.call("hkc.pipeline:compile_kernel", checked, arch, tuple(keep), replay=files)
+    binary: Binary = worker.call("hkc.pipeline:compile_kernel", checked, arch, tuple(keep), debug, replay=files)
     return CompiledKernel(binary, checked)
 
 

@@ -26,7 +26,8 @@ def add(commands: Commands) -> None:
         "compile",
         run,
         "Compile the kernel of a file for one or more chips. Prints the paths of the files written, "
-        "STEM.ARCH.SUFFIX, or a report; nothing is written unless everything compiles.",
+        "STEM.ARCH.SUFFIX, or a report; nothing is written unless everything compiles. Beside a code object lies its "
+        "line table, STEM.ARCH.lines.json.",
     )
     it.add_argument("file", type=Path, metavar="FILE.hk", help="the kernel")
     it.add_argument("--arch", type=words, required=True, metavar="CHIP,…", help="the chips")
@@ -39,6 +40,7 @@ def add(commands: Commands) -> None:
         metavar="STAGE,…",
         help="what to write: tile, wave, rocdl (MLIR), llvm, asm, hsaco (default: hsaco)",
     )
+    it.add_argument("-g", "--debug", action="store_true", help="keep the line table inside the code object, as DWARF")
     it.add_argument("--report", choices=("text", "json"), help="print resources and arguments per chip")
     it.add_argument("--fail-on-spill", action="store_true", help="fail where registers are spilled to memory")
 
@@ -54,14 +56,15 @@ def run(options: argparse.Namespace) -> int:
     chips = [load(name).name for name in options.arch]
     api.check_stages(options.emit)
     checked = pipeline.check(read(options.file), dict(options.set))
-    kernels = [api.build(checked, chip, options.emit) for chip in chips]
+    kernels = [api.build(checked, chip, options.emit, options.debug) for chip in chips]
     _report_spills(kernels, options.fail_on_spill)
     files = [kernel.files(options.output, options.file.stem, options.emit) for kernel in kernels]
     write_all({path: content for group in files for path, content in group.items()})
     if options.report is None:
         print(*(path for group in files for path in group), sep="\n")
         return 0
-    rows = [_row(kernel, list(group)[-1]) for kernel, group in zip(kernels, files, strict=True)]
+    main = api.SUFFIXES[max(options.emit, key=list(api.SUFFIXES).index)]
+    rows = [_row(kernel, options.output / f"{options.file.stem}.{kernel.arch}.{main}") for kernel in kernels]
     print(json.dumps({"kernels": rows}, indent=2) if options.report == "json" else _table(rows))
     return 0
 

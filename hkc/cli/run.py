@@ -53,6 +53,7 @@ def add(commands: Commands) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run and compare; 1 where an output is wrong."""
     api.warm_up()
+    from hkc import pipeline
     from hkc.cli import trial
     from hkc.cli.progress import Progress
     from hkc.frontend.parse import read
@@ -61,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
 
     arch = load(options.arch).name if options.arch is not None else api.gpu_arch()
     checked, settings = trial.check(read(options.file), options.set)
-    kernel = api.only_kernel(checked)
+    kernel = pipeline.only_kernel(checked)
     if not kernel.outputs:
         raise error("HK521", f"`{kernel.name}` stores nothing, so there is nothing to compare", kernel.span)
     files = {name: trial.load(kernel, name, path) for name, path in options.input}

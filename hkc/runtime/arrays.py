@@ -16,7 +16,6 @@ from hkc.support.errors import HkcError, error
 
 Array = NDArray[Any]
 
-_BY_NUMPY = {str(d.numpy): d.name for d in DTYPES.values()}
 _TORCH = ("data_ptr", "stride", "device", "dtype", "shape")
 
 
@@ -111,8 +110,9 @@ def _torch(param: GlobalParam, value: Any) -> Tensor:
 
 
 def _check_dtype(param: GlobalParam, found: str) -> None:
-    name = _BY_NUMPY.get(found, found)
-    if name != param.dtype:
+    """`found` is NumPy's name of a dtype."""
+    if found != str(dtype(param.dtype).numpy):
+        name = next((d.name for d in DTYPES.values() if str(d.numpy) == found), found)
         raise error("HK503", f"`{param.name}` holds {param.dtype}, but the array holds {name}")
 
 

@@ -16,7 +16,6 @@ CODES: dict[str, str] = {
     "HK511": "The GPU's run-time library reports an error.",
     "HK512": "A kernel runs on the chip it was compiled for.",
     "HK514": "A kernel is compiled for a chip; it is named where there is no GPU to ask.",
-    "HK515": "A file is compiled that holds exactly one kernel.",
     "HK516": "A stage or device is one of those that there are.",
     "HK517": "A result can't be written to its file.",
     "HK518": "A kernel that spills registers is refused on request (--fail-on-spill).",
