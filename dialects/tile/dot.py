@@ -1,4 +1,4 @@
-"""The matrix product of tiles."""
+"""Matrix products of tiles: `dot` and, with scales per block, `dot_scaled`."""
 
 from __future__ import annotations
 
@@ -9,13 +9,45 @@ import numpy as np
 from hkc.dialects.define import TILE, Mismatch, operand, result, tile_op
 from hkc.dialects.types import TileType, extents
 
-OPERANDS = ("f32", "f16", "bf16")
-"""Element types that `dot` multiplies."""
+EIGHT_BIT_FLOATS = ("f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz")
+"""Element types that `dot` multiplies in any pair."""
+
+SUMS = {"f32": "f32", "f16": "f32", "bf16": "f32", "i8": "i32", "f64": "f64", **dict.fromkeys(EIGHT_BIT_FLOATS, "f32")}
+"""Element types that `dot` multiplies, and that of their sums."""
+
+SCALED = ("f8e4m3fn", "f8e5m2", "f6e2m3", "f6e3m2", "f4e2m1")
+"""Element types that `dot_scaled` multiplies, in any pair."""
+
+SCALE_GROUP = 32
+"""Elements along the inner dim that share a scale."""
+
+
+def _check_ranks(what: str, **tiles: TileType) -> None:
+    for name, t in tiles.items():
+        if len(t.shape) != 2:
+            raise Mismatch(f"`{what}` takes tiles of rank 2, but `{name}` is {t}", (name,), code="HK206")
+
+
+def _check_shapes(what: str, a: TileType, b: TileType, acc: TileType, total: str) -> None:
+    if a.shape[1] != b.shape[0]:
+        raise Mismatch(
+            f"inner sizes differ: `a` is {extents(a.shape)} but `b` is {extents(b.shape)}",
+            ("a", "b"),
+            hint=f"{what} needs columns of `a` = rows of `b`; load {a.shape[1]} rows",
+            code="HK203",
+        )
+    want = TileType((a.shape[0], b.shape[1]), total)
+    if (acc.shape, acc.dtype) != (want.shape, want.dtype):
+        raise Mismatch(f"the accumulator is {acc}, but this product is {want}", ("acc",), code="HK203")
 
 
 @tile_op("dot", spelling="dot(a, b)")
 class Dot:
-    """`acc + a @ b`: a is MxK, b is KxN, acc and the result are MxN of f32. Products are exact, sums are f32."""
+    """`acc + a @ b`: a is MxK, b is KxN, acc and the result are MxN.
+
+    f32, f16, bf16 and 8-bit floats (in any pair) sum in f32, i8 in i32, f64 in f64. Products are exact; 8-bit floats
+    that the chip's matrix instructions don't know are multiplied as f16, which holds them all.
+    """
 
     a = operand(TILE)
     b = operand(TILE)
@@ -27,31 +59,26 @@ class Dot:
             ("64x32xbf16", "32x64xbf16", "64x64xf32"),
             ("32x64xf16", "64x96xf16", "32x96xf32"),
             ("16x16xf32", "16x32xf32", "16x32xf32"),
+            ("32x64xi8", "64x32xi8", "32x32xi32"),
+            ("16x32xf8E4M3FN", "32x32xf8E4M3FN", "16x32xf32"),
+            ("32x32xf8E5M2FNUZ", "32x16xf8E4M3FNUZ", "32x16xf32"),
+            ("16x16xf64", "16x16xf64", "16x16xf64"),
         )
     )
 
     @staticmethod
     def infer(a: TileType, b: TileType, acc: TileType) -> TileType:
-        for name, t in (("a", a), ("b", b), ("acc", acc)):
-            if len(t.shape) != 2:
-                raise Mismatch(f"`dot` takes tiles of rank 2, but `{name}` is {t}", (name,), code="HK206")
-        if a.dtype != b.dtype or a.dtype not in OPERANDS:
+        _check_ranks("dot", a=a, b=b, acc=acc)
+        eight = a.dtype in EIGHT_BIT_FLOATS and b.dtype in EIGHT_BIT_FLOATS
+        if a.dtype not in SUMS or (a.dtype != b.dtype and not eight):
+            known = ", ".join(SUMS)
             raise Mismatch(
-                f"`dot` multiplies two tiles of one dtype ({', '.join(OPERANDS)}), not {a.dtype} and {b.dtype}",
+                f"`dot` multiplies two tiles of one dtype ({known}), not {a.dtype} and {b.dtype}",
                 ("a", "b"),
-                hint=f"cast one operand: cast(…, {b.dtype if b.dtype in OPERANDS else OPERANDS[0]})",
+                hint=f"cast one operand: cast(…, {b.dtype if b.dtype in SUMS else 'f32'})",
                 code="HK204",
             )
-        if a.shape[1] != b.shape[0]:
-            raise Mismatch(
-                f"inner sizes differ: `a` is {extents(a.shape)} but `b` is {extents(b.shape)}",
-                ("a", "b"),
-                hint=f"dot needs columns of `a` = rows of `b`; load {a.shape[1]} rows",
-                code="HK203",
-            )
-        want = TileType((a.shape[0], b.shape[1]), "f32")
-        if (acc.shape, acc.dtype) != (want.shape, want.dtype):
-            raise Mismatch(f"the accumulator is {acc}, but this product is {want}", ("acc",), code="HK203")
+        _check_shapes("dot", a, b, acc, SUMS[a.dtype])
         return acc
 
     @staticmethod
@@ -69,4 +96,71 @@ class Dot:
         for k, i, j in np.ndindex(depth, rows, columns):
             at = i * columns + j
             total[at] = low.mfma(op, b[k * columns + j], a[i * depth + k], total[at])
+        low.values[op.results[0]] = total
+
+
+def _spread(scale: Any, axis: int) -> Any:
+    """Scales as f32, each repeated for the elements that share it."""
+    scale = scale.astype(np.float32)
+    shape = scale.shape
+    groups = np.expand_dims(scale, axis + 1)
+    wide = np.broadcast_to(groups, (*shape[: axis + 1], SCALE_GROUP, *shape[axis + 1 :]))
+    return np.reshape(wide, (*shape[:axis], shape[axis] * SCALE_GROUP, *shape[axis + 1 :]))
+
+
+@tile_op("dot_scaled", spelling="dot_scaled(a, a_scale, b, b_scale)")
+class DotScaled:
+    """`acc + (a * a_scale) @ (b * b_scale)`: every 32 elements along the inner dim share a scale of e8m0, a power of two.
+
+    a is MxK of f8e4m3fn, f8e5m2, f6e2m3, f6e3m2 or f4e2m1, a_scale Mx(K/32), b KxN, b_scale (K/32)xN, acc and the result
+    are MxN of f32. Only on chips with scaled matrix instructions.
+    """
+
+    a = operand(TILE)
+    a_scale = operand(TILE)
+    b = operand(TILE)
+    b_scale = operand(TILE)
+    acc = operand(TILE)
+    d = result(TILE, same="acc")
+    examples = tuple(
+        f'%d = "hkc_tile.dot_scaled"(%a, %sa, %b, %sb, %c) : (tensor<32x128x{a}>, tensor<32x4xf8E8M0FNU>,'
+        f" tensor<128x32x{b}>, tensor<4x32xf8E8M0FNU>, tensor<32x32xf32>) -> tensor<32x32xf32>"
+        for a, b in (("f8E4M3FN", "f8E4M3FN"), ("f4E2M1FN", "f4E2M1FN"), ("f6E2M3FN", "f8E5M2"))
+    )
+
+    @staticmethod
+    def infer(a: TileType, a_scale: TileType, b: TileType, b_scale: TileType, acc: TileType) -> TileType:
+        _check_ranks("dot_scaled", a=a, a_scale=a_scale, b=b, b_scale=b_scale, acc=acc)
+        for name, t in (("a", a), ("b", b)):
+            if t.dtype not in SCALED:
+                raise Mismatch(f"`dot_scaled` multiplies {', '.join(SCALED)}, not {t.dtype}", (name,), code="HK204")
+        _check_shapes("dot_scaled", a, b, acc, "f32")
+        if a.shape[1] % SCALE_GROUP:
+            raise Mismatch(
+                f"the inner size {a.shape[1]} is no multiple of {SCALE_GROUP}, the elements that share a scale",
+                ("a", "b"),
+                code="HK203",
+            )
+        groups = a.shape[1] // SCALE_GROUP
+        for name, t, shape in (("a_scale", a_scale, (a.shape[0], groups)), ("b_scale", b_scale, (groups, b.shape[1]))):
+            if t.shape != shape or t.dtype != "e8m0":
+                raise Mismatch(f"`{name}` must be {extents(shape)} e8m0, not {t}", (name,), code="HK203")
+        return acc
+
+    @staticmethod
+    def meaning(a: Any, a_scale: Any, b: Any, b_scale: Any, acc: Any) -> Any:
+        left = a.astype(np.float32) * _spread(a_scale, 1)
+        right = b.astype(np.float32) * _spread(b_scale, 0)
+        return acc + np.matmul(left, right)
+
+    @staticmethod
+    def lower(low: Any, op: Any) -> None:
+        # Operands are exchanged, as in `dot`. A scale has the rows and groups of its operand's fragment.
+        a, a_scale, b, b_scale, acc = (low.fragments(v) for v in op.operands)
+        rows, depth = low.layout(op.operands[0]).grid(low.shape(op.operands[0]))
+        columns = len(b) // depth
+        total = list(acc)
+        for k, i, j in np.ndindex(depth, rows, columns):
+            at, left, right = i * columns + j, i * depth + k, k * columns + j
+            total[at] = low.mfma_scaled(op, b[right], a[left], total[at], b_scale[right], a_scale[left])
         low.values[op.results[0]] = total

@@ -1,4 +1,4 @@
-"""Ops that move tiles between global memory and registers: `load`, `store`. Both are bounds-checked."""
+"""Ops that move tiles between global memory and registers, whole or under a mask. All are bounds-checked."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ from typing import Any
 import numpy as np
 
 from hkc.dialects.define import ANY, GLOBAL, INDEX, TILE, Mismatch, operand, result, tile_op
-from hkc.dialects.types import GlobalType, IndexType, ScalarType, TileType
+from hkc.dialects.types import GlobalType, IndexType, ScalarType, TileType, extents
 
 
-def window(extents: tuple[int, ...], offsets: tuple[int, ...], shape: tuple[int, ...]) -> tuple[Any, Any]:
+def window(sizes: tuple[int, ...], offsets: tuple[int, ...], shape: tuple[int, ...]) -> tuple[Any, Any]:
     """Which part of a tensor a tile covers: the slices of the tensor and, in step, the slices of the tile."""
-    starts = [min(max(0, o), e) for o, e in zip(offsets, extents, strict=True)]
-    stops = [max(s, min(o + n, e)) for s, o, n, e in zip(starts, offsets, shape, extents, strict=True)]
+    starts = [min(max(0, o), e) for o, e in zip(offsets, sizes, strict=True)]
+    stops = [max(s, min(o + n, e)) for s, o, n, e in zip(starts, offsets, shape, sizes, strict=True)]
     tensor = tuple(slice(s, e) for s, e in zip(starts, stops, strict=True))
     tile = tuple(slice(s - o, e - o) if e > s else slice(0, 0) for s, e, o in zip(starts, stops, offsets, strict=True))
     return tensor, tile
 
 
-def _check_rank(what: str, tensor: GlobalType, offsets: tuple[IndexType, ...], tile: TileType) -> None:
+def check_window(what: str, tensor: GlobalType, offsets: tuple[IndexType, ...], tile: TileType) -> None:
+    """The rule between a tensor, the offsets of a window in it and the tile that covers the window."""
     if len(offsets) != len(tensor.dims):
         raise Mismatch(
             f"`{what}` needs {len(tensor.dims)} offsets for {tensor}, but {len(offsets)} are given",
@@ -29,7 +30,7 @@ def _check_rank(what: str, tensor: GlobalType, offsets: tuple[IndexType, ...], t
     if len(tile.shape) != len(tensor.dims):
         raise Mismatch(
             f"a tile of rank {len(tile.shape)} can't cover {tensor}, which has rank {len(tensor.dims)}",
-            ("shape",) if what == "load" else ("value",),
+            ("shape",) if what.startswith("load") else ("value",),
             code="HK206",
         )
     if tile.dtype != tensor.dtype:
@@ -60,7 +61,7 @@ class Load:
     @staticmethod
     def check(d: TileType, src: GlobalType, fill: ScalarType, offsets: tuple[IndexType, ...]) -> None:
         """The rule between the operands and the chosen result type."""
-        _check_rank("load", src, offsets, d)
+        check_window("load", src, offsets, d)
         if fill.dtype != src.dtype:
             raise Mismatch(f"the fill is {fill}, but the tensor holds {src.dtype}", ("fill",), code="HK205")
 
@@ -91,7 +92,7 @@ class Store:
 
     @staticmethod
     def infer(value: TileType, dst: GlobalType, offsets: tuple[IndexType, ...]) -> tuple[()]:
-        _check_rank("store", dst, offsets, value)
+        check_window("store", dst, offsets, value)
         return ()
 
     @staticmethod
@@ -103,3 +104,76 @@ class Store:
     def lower(low: Any, op: Any) -> None:
         value, dst, *offsets = op.operands
         low.window(dst, value, offsets, op).store(low.fragments(value))
+
+
+def check_mask(what: str, mask: TileType, tile: TileType, *places: str) -> None:
+    """A mask is a tile of bools of the shape of what it masks."""
+    if mask.dtype != "bool" or mask.shape != tile.shape:
+        raise Mismatch(f"the mask of `{what}` must be {extents(tile.shape)} bool, not {mask}", ("mask", *places), code="HK204")
+
+
+@tile_op("load_masked", pure=False, spelling="load(tensor, [offset, …], [extent, …], fill=0, mask=tile)")
+class LoadMasked:
+    """Read a tile where `mask` holds. Element i is `src[offsets + i]`; elements whose mask is false, and those outside
+    the tensor, are `fill`, and their memory is not touched."""
+
+    src = operand(GLOBAL)
+    fill = operand(ANY)
+    mask = operand(TILE)
+    offsets = operand(INDEX, variadic=True)
+    d = result(TILE)
+    together = True
+    examples = (
+        '%t = "hkc_tile.load_masked"(%A, %f, %m, %i, %k) : (memref<?x?xbf16, strided<[?, ?]>>, bf16,'
+        " tensor<64x32xi1>, index, index) -> tensor<64x32xbf16>",
+    )
+
+    @staticmethod
+    def check(
+        d: TileType, src: GlobalType, fill: ScalarType, mask: TileType, offsets: tuple[IndexType, ...]
+    ) -> None:
+        """The rule between the operands and the chosen result type."""
+        Load.check(d, src, fill, offsets)
+        check_mask("load", mask, d, "shape")
+
+    @staticmethod
+    def meaning(src: Any, fill: Any, mask: Any, offsets: tuple[int, ...], *, shape: tuple[int, ...]) -> Any:
+        tile = Load.meaning(src, fill, offsets, shape=shape)
+        return np.where(mask, tile, fill)
+
+    @staticmethod
+    def lower(low: Any, op: Any) -> None:
+        src, fill, mask, *offsets = op.operands
+        places = low.window(src, op.results[0], offsets).places(low.fragments(mask))
+        low.values[op.results[0]] = places.load(low.scalar(fill))
+
+
+@tile_op("store_masked", pure=False, spelling="store(tensor, [offset, …], tile, mask=tile)")
+class StoreMasked:
+    """Write a tile where `mask` holds; elements that fall outside the tensor are dropped too."""
+
+    value = operand(TILE)
+    dst = operand(GLOBAL)
+    mask = operand(TILE)
+    offsets = operand(INDEX, variadic=True)
+    together = True
+    examples = (
+        '"hkc_tile.store_masked"(%t, %C, %m, %i, %j) : (tensor<64x32xf32>, memref<?x?xf32, strided<[?, ?]>>,'
+        " tensor<64x32xi1>, index, index) -> ()",
+    )
+
+    @staticmethod
+    def infer(value: TileType, dst: GlobalType, mask: TileType, offsets: tuple[IndexType, ...]) -> tuple[()]:
+        check_window("store", dst, offsets, value)
+        check_mask("store", mask, value, "value")
+        return ()
+
+    @staticmethod
+    def meaning(value: Any, dst: Any, mask: Any, offsets: tuple[int, ...]) -> None:
+        inside, at = window(dst.shape, offsets, value.shape)
+        dst[inside] = np.where(mask[at], value[at], dst[inside])
+
+    @staticmethod
+    def lower(low: Any, op: Any) -> None:
+        value, dst, mask, *offsets = op.operands
+        low.window(dst, value, offsets).places(low.fragments(mask)).store(low.fragments(value))

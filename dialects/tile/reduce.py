@@ -3,28 +3,46 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from hkc.dialects.define import INT, TEXT, TILE, Mismatch, attribute, operand, result, tile_op
+from hkc.dialects.define import BOOL, INT, TEXT, TILE, Mismatch, attribute, operand, option, result, tile_op
 from hkc.dialects.types import TileType
 from hkc.layout import DistributedLayout
 from hkc.support.errors import HkcBug
 
 KINDS = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
-"""The kinds of reduction and the NumPy ufunc that each folds with (max and min propagate NaN)."""
+"""The kinds of reduction of numbers and the NumPy ufunc that each folds with (max and min propagate NaN)."""
+
+LOGICAL = {"any": np.logical_or, "all": np.logical_and}
+"""The kinds of reduction of bools."""
 
 FLOAT_OPS = {"sum": "addf", "prod": "mulf", "max": "maximumf", "min": "minimumf"}
 """The `arith` op that folds floats."""
 
-INTEGER_OPS = {"sum": "addi", "prod": "muli", "max": "maxsi", "min": "minsi"}
-"""The `arith` op that folds integers."""
+INTEGER_OPS = {"sum": "addi", "prod": "muli", "max": "maxsi", "min": "minsi", "any": "ori", "all": "andi"}
+"""The `arith` op that folds integers and bools."""
+
+UNSIGNED_OPS = {**INTEGER_OPS, "max": "maxui", "min": "minui"}
+"""The `arith` op that folds integers without a sign."""
+
+
+def check_axis(x: TileType, axis: int) -> None:
+    """The tile has the axis."""
+    if not 0 <= axis < len(x.shape):
+        raise Mismatch(f"axis {axis} does not exist in a tile of {x}", ("x",), code="HK206")
+
+
+def unsigned_view(x: Any, unsigned: bool) -> Any:
+    """An array of integers as what an `unsigned` op takes it for."""
+    return x.view(np.dtype(f"u{x.dtype.itemsize}")) if unsigned and x.dtype.kind == "i" else x
 
 
 @tile_op("reduce", spelling="sum|prod|max|min(tile, axis=…)")
 class Reduce:
-    """Fold a tile along `axis` with `kind` (sum, prod, max, min); the axis stays, with extent 1.
+    """Fold a tile along `axis` with `kind` (sum, prod, max, min; any, all for bools); the axis stays, with extent 1.
 
     The order of the fold is fixed by the layout, so the same kernel gives the same bytes on every run.
     """
@@ -32,6 +50,7 @@ class Reduce:
     x = operand(TILE)
     axis = attribute(INT)
     kind = attribute(TEXT)
+    unsigned = option(BOOL, False)
     d = result(TILE)
     examples = tuple(
         f'%s = "hkc_tile.reduce"(%x) {{axis = {axis} : i64, kind = "{kind}"}} : (tensor<{x}>) -> tensor<{d}>'
@@ -42,25 +61,31 @@ class Reduce:
             (1, "prod", "4x8xf32", "4x1xf32"),
             (0, "sum", "1024xi32", "1xi32"),
             (0, "max", "48x80xi32", "1x80xi32"),
+            (1, "any", "16x32xi1", "16x1xi1"),
+            (0, "all", "128xi1", "1xi1"),
+            (0, "max", "64x16xi8", "1x16xi8"),
         )
     )
 
     @staticmethod
-    def infer(x: TileType, *, axis: int, kind: str) -> TileType:
-        if kind not in KINDS:
-            raise Mismatch(f"unknown reduction `{kind}`", hint=f"one of {', '.join(KINDS)}", code="HK307")
-        if not 0 <= axis < len(x.shape):
-            raise Mismatch(f"axis {axis} does not exist in a tile of {x}", ("x",), code="HK206")
-        if x.dtype == "bool":
-            raise Mismatch(f"`{kind}` folds numbers, not {x}", ("x",), hint="cast it to i32 first", code="HK204")
+    def infer(x: TileType, *, axis: int, kind: str, unsigned: bool = False) -> TileType:
+        if kind not in KINDS and kind not in LOGICAL:
+            raise Mismatch(f"unknown reduction `{kind}`", hint=f"one of {', '.join((*KINDS, *LOGICAL))}", code="HK307")
+        check_axis(x, axis)
+        if (x.dtype == "bool") != (kind in LOGICAL):
+            what, hint = ("bools", "compare it first") if kind in LOGICAL else ("numbers", "cast it to i32 first")
+            raise Mismatch(f"`{kind}` folds {what}, not {x}", ("x",), hint=hint, code="HK204")
         return TileType((*x.shape[:axis], 1, *x.shape[axis + 1 :]), x.dtype)
 
     @staticmethod
-    def meaning(x: Any, *, axis: int, kind: str) -> Any:
-        return KINDS[kind].reduce(x, axis=axis, keepdims=True, dtype=x.dtype)
+    def meaning(x: Any, *, axis: int, kind: str, unsigned: bool = False) -> Any:
+        words = unsigned_view(x, unsigned)
+        fold = LOGICAL[kind] if kind in LOGICAL else KINDS[kind]
+        folded = fold.reduce(words, axis=axis, keepdims=True, dtype=words.dtype)
+        return folded.view(x.dtype) if unsigned else folded
 
     @staticmethod
-    def forward(layout: DistributedLayout, x: TileType, d: TileType, *, axis: int, kind: str) -> DistributedLayout:
+    def forward(layout: DistributedLayout, x: TileType, d: TileType, *, axis: int, **_: Any) -> DistributedLayout:
         """The result stays where the elements were folded; lanes along the axis hold copies."""
         return layout.reduce(axis)
 
@@ -69,7 +94,7 @@ class Reduce:
         source, target = op.operands[0], op.results[0]
         axis, kind = op.attributes["axis"].value, op.attributes["kind"].value
         layout = low.layout(source)
-        fold = _folder(low, kind, source.type.element_type)
+        fold = folder(low, kind, source, low.option(op, "unsigned", False))
         if any(basis[axis] for basis in layout.wave):
             raise HkcBug(f"a reduction across waves reached the lowering: {layout}")
         vectors = _fold_registers(low, source, target, axis, fold)
@@ -79,10 +104,10 @@ class Reduce:
         low.values[target] = vectors
 
 
-def _folder(low: Any, kind: str, element: Any) -> Any:
-    is_float = str(element) in ("f64", "f32", "f16", "bf16")
-    name = (FLOAT_OPS if is_float else INTEGER_OPS)[kind]
-    return lambda a, b: low.build.binary(name, a, b)
+def folder(low: Any, kind: str, value: Any, unsigned: bool) -> Callable[[Any, Any], Any]:
+    """What folds two elements, or vectors of them, of a tile."""
+    ops = FLOAT_OPS if low.is_float(value.type.element_type) else UNSIGNED_OPS if unsigned else INTEGER_OPS
+    return lambda a, b: low.build.binary(ops[kind], a, b)
 
 
 def _fold_registers(low: Any, source: Any, target: Any, axis: int, fold: Any) -> list[Any]:

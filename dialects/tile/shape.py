@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,30 @@ def _with_unit_dims(layout: DistributedLayout, old: tuple[int, ...], new: tuple[
         if extent == 1 and (kept or dim):
             layout = layout.insert(dim)
     return layout
+
+
+def _squeezed(shape: tuple[int, ...]) -> list[int]:
+    return [n for n in shape if n != 1]
+
+
+def _odd_part(shape: tuple[int, ...]) -> int | None:
+    """The odd factor of the first dim; None where another dim has one too."""
+    odd = [n // (n & -n) for n in shape]
+    return odd[0] if math.prod(odd[1:]) == 1 else None
+
+
+def _regrouped(layout: DistributedLayout, old: tuple[int, ...], new: tuple[int, ...]) -> DistributedLayout:
+    """A layout of shape `old` for the same elements, row by row, in shape `new`."""
+    if _squeezed(old) == _squeezed(new):
+        return _with_unit_dims(layout, old, new)
+    odd = _odd_part(old) or 1
+    block = (new[0] // odd, *new[1:])
+    whole = layout.extend((old[0] // odd, *old[1:]))
+    parts = (
+        tuple(tuple(int(c) for c in np.unravel_index(whole.pack(basis), block)) for basis in bases)
+        for bases in (whole.register, whole.lane, whole.wave)
+    )
+    return DistributedLayout(block, *parts)
 
 
 @tile_op("transpose", spelling="tile.T")
@@ -72,17 +97,36 @@ class Transpose:
 
 @tile_op("reshape")
 class Reshape:
-    """Add or remove dims of extent 1; the other extents keep their order."""
+    """The same elements in row-major order under other extents.
+
+    No element moves, so the extents must let the bits of a place stay bits: those that are no powers of two may only
+    differ in dims of extent 1, or in the first dim by a power of two.
+    """
 
     x = operand(TILE)
     d = result(TILE)
-    examples = ('%t = "hkc_tile.reshape"(%x) : (tensor<64x1xf32>) -> tensor<64xf32>',)
+    examples = tuple(
+        f'%t = "hkc_tile.reshape"(%x) : (tensor<{x}>) -> tensor<{d}>'
+        for x, d in (
+            ("64x1xf32", "64xf32"),
+            ("64x32xf32", "2048xf32"),
+            ("1024xbf16", "16x4x16xbf16"),
+            ("48x32xi32", "96x16xi32"),
+        )
+    )
 
     @staticmethod
     def check(d: TileType, x: TileType) -> None:
-        """The result has the operand's extents other than 1, in the same order."""
-        if [n for n in d.shape if n != 1] != [n for n in x.shape if n != 1] or d.dtype != x.dtype:
-            raise Mismatch(f"`reshape` only adds or removes dims of extent 1: {x} can't become {d}", ("x",))
+        """As many elements, and a layout that follows from the operand's."""
+        if math.prod(d.shape) != math.prod(x.shape) or d.dtype != x.dtype:
+            raise Mismatch(f"`reshape` keeps the elements: {x} can't become {d}", ("x",), code="HK202")
+        if _squeezed(x.shape) != _squeezed(d.shape) and _odd_part(x.shape) != _odd_part(d.shape):
+            raise Mismatch(
+                f"`reshape` can't split or join extents that are no powers of two: {x} can't become {d}",
+                ("x",),
+                hint="only the first dim may be other than a power of two",
+                code="HK202",
+            )
 
     @staticmethod
     def meaning(x: Any, *, shape: tuple[int, ...]) -> Any:
@@ -90,13 +134,13 @@ class Reshape:
 
     @staticmethod
     def forward(layout: DistributedLayout, x: TileType, d: TileType) -> DistributedLayout:
-        """Unit dims dropped or inserted: no element moves."""
-        return _with_unit_dims(layout, x.shape, d.shape)
+        """The bits of a place regrouped: no element moves."""
+        return _regrouped(layout, x.shape, d.shape)
 
     @staticmethod
     def backward(layout: DistributedLayout, x: TileType, d: TileType) -> DistributedLayout:
         """The same the other way round."""
-        return _with_unit_dims(layout, d.shape, x.shape)
+        return _regrouped(layout, d.shape, x.shape)
 
     @staticmethod
     def lower(low: Any, op: Any) -> None:

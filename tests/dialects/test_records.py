@@ -87,8 +87,8 @@ WRONG = {
         "not a permutation",
     ),
     "reshape that reorders": (
-        '%t = "hkc_tile.reshape"(%x) : (tensor<64x32xf32>) -> tensor<32x64xf32>',
-        "only adds or removes",
+        '%t = "hkc_tile.reshape"(%x) : (tensor<48x32xf32>) -> tensor<16x96xf32>',
+        "no powers of two",
     ),
     "broadcast of another extent": (
         '%t = "hkc_tile.broadcast"(%x) : (tensor<64x2xf32>) -> tensor<64x32xf32>',
