@@ -49,11 +49,43 @@ class Resources:
 
 
 @dataclass(frozen=True)
+class LdsAccess:
+    """One use of an LDS buffer: the instructions of a wave, and the clocks that the costliest of them takes.
+
+    minimum      clocks without bank conflicts
+    lower_bound  clocks below which no byte map gets that keeps as many bytes together
+    weight       how often the use is executed, for what is known when compiling
+    reason       why there are conflicts, or that there are none
+    """
+
+    op: str
+    mnemonic: str
+    line: int | None
+    instructions: int
+    cycles: int
+    minimum: int
+    lower_bound: int
+    weight: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class LdsBuffer:
+    """An LDS buffer: its name, first byte, size with padding, byte map and uses."""
+
+    buffer: str
+    offset: int
+    bytes: int
+    map: str
+    accesses: tuple[LdsAccess, ...]
+
+
+@dataclass(frozen=True)
 class Binary:
     """A compiled kernel: the code object, how to launch it, and what its entry points take (by symbol).
 
     `lines` says which source line each instruction comes from; `texts` holds the stages that were asked for, by name
-    of `STAGES`.
+    of `STAGES`; `lds` lists the buffers of the entry point that is tried first.
     """
 
     arch: str
@@ -62,3 +94,4 @@ class Binary:
     resources: Mapping[str, Resources]
     lines: tuple[Line, ...] = ()
     texts: Mapping[str, str] = field(default_factory=dict)
+    lds: tuple[LdsBuffer, ...] = ()

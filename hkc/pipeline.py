@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from hkc.frontend import check as checking
 from hkc.frontend import parse as parsing
 from hkc.frontend.program import Checked, Kernel
-from hkc.handover import Assembly, Binary, Module, Resources
+from hkc.handover import Assembly, Binary, LdsAccess, LdsBuffer, Module, Resources
 from hkc.machine.abi import KernelInfo, LaunchPlan
 from hkc.support.errors import HkcBug, Source, error
 from hkc.targets.chip import Chip, load
@@ -32,18 +32,21 @@ def compile_kernel(checked: Checked, arch: str, keep: Sequence[str] = (), debug:
     from hkc.passes.locate import quote
     from hkc.support.mlir import context, ir
 
-    texts = {}
+    texts: dict[str, str] = {}
+    lds: tuple[LdsBuffer, ...] = ()
     with context(), ir.Location.unknown(), quote(checked.source):
         module = emit(checked, load(arch))
         for stage, passes in stages().items():
             module = run(module, passes)
             if stage in keep:
                 texts[stage] = str(module.ir)
+            if stage == "wave":
+                lds = lds_buffers(module)
         assembly = translate(module)
     if "llvm" in keep:
         texts["llvm"] = assembly.llvm_ir
     binary = generate(assembly, checked, "asm" in keep, debug)
-    return replace(binary, texts={**texts, **binary.texts})
+    return replace(binary, texts={**texts, **binary.texts}, lds=lds)
 
 
 # 1. Text to a typed program.
@@ -120,6 +123,36 @@ def run(module: Module, passes: Sequence[Pass]) -> Module:
     if not module.ir.operation.verify():
         raise HkcBug(f"the module is invalid after pass `{passes[-1].name}`", details=str(module.ir))
     return Module(module.ir, module.chip, held)
+
+
+def lds_buffers(module: Module) -> tuple[LdsBuffer, ...]:
+    """The LDS buffers of the entry point that is tried first, with the proof of what their accesses cost (wave IR)."""
+    from hkc.dialects.forms import kernels
+    from hkc.passes.lds_accesses import buffers
+
+    return tuple(
+        LdsBuffer(
+            f"lds{i}",
+            buffer.offset,
+            buffer.map.bytes,
+            buffer.map.text(),
+            tuple(
+                LdsAccess(
+                    a.use.op,
+                    a.mnemonic,
+                    line,
+                    a.instructions,
+                    a.cycles,
+                    a.minimum,
+                    a.lower_bound,
+                    a.use.weight,
+                    a.reason,
+                )
+                for a, line in buffer.accesses
+            ),
+        )
+        for i, buffer in enumerate(buffers(kernels(module.ir)[0], module.chip))
+    )
 
 
 # 4. MLIR to LLVM IR, and LLVM IR to a code object.

@@ -15,7 +15,7 @@ from hkc.emulate.memory import Memory
 from hkc.emulate.program import Program
 from hkc.emulate.registry import Context
 from hkc.emulate.scheduler import Code, Scheduler
-from hkc.emulate.state import LANES, Findings, Shape, State
+from hkc.emulate.state import LANES, Findings, Observer, Shape, State
 from hkc.machine.codeobject import Kernel
 from hkc.machine.elf import Relocation
 from hkc.support.errors import error
@@ -80,11 +80,13 @@ def launch(
     seed: int = 0,
     dynamic_lds: int = 0,
     progress: Progress | None = None,
+    observer: Observer | None = None,
 ) -> Result:
     """Run a kernel over its whole grid. `kernarg` holds the explicit arguments; hidden ones are filled in.
 
     `seed` 0 runs waves in lockstep wherever they are at the same instruction; any other seed interleaves them in an
-    order drawn from it. Raises HkcError HK7xx for whatever the hardware would not survive.
+    order drawn from it. `observer` is shown the addresses of all LDS instructions. Raises HkcError HK7xx for whatever
+    the hardware would not survive.
     """
     kernel = program.kernel(symbol)
     _check(kernel, workgroups, threads)
@@ -101,7 +103,7 @@ def launch(
     findings = Findings()
     chance = random.Random(seed) if seed else None
     with np.errstate(all="ignore"):
-        _run(program, dispatch, code, memory, findings, chance, progress)
+        _run(program, dispatch, code, memory, findings, chance, progress, observer)
     counts = code.counts()
     return Result(sum(counts.values()), counts, findings.all())
 
@@ -114,10 +116,12 @@ def _run(
     findings: Findings,
     chance: random.Random | None,
     progress: Progress | None,
+    observer: Observer | None,
 ) -> None:
     total = dispatch.groups
     for first, last in _batches(dispatch):
         state = _state(dispatch, memory, findings, first, last)
+        state.observer = observer
 
         def tick(fraction: float, first: int = first, last: int = last) -> None:
             if progress is not None:

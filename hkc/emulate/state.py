@@ -7,6 +7,7 @@ contiguous block per operand. Accumulation registers follow the ordinary ones.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
 LANES = 64
 UNWRITTEN, IN_FLIGHT = 1, 2
 """Bits of a register's flag: some lane of some wave was never written; a load into it has not been waited for."""
+
+
+Observer = Callable[["Decoded", NDArray[np.uint64], Mask], None]
+"""Is shown every LDS instruction, part by part: byte addresses [wave, lane] and which lanes take part."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +91,7 @@ class State:
         self.lds_base = np.repeat(np.arange(groups, dtype=np.int64) * shape.lds, shape.waves_per_group)
         self.scratch = Space(shape.waves * LANES * shape.scratch)
         self.outstanding = Outstanding(shape.waves)
+        self.observer: Observer | None = None
 
     def whole(self, register: int) -> Mask:
         """The never-written lanes of `register` as bool [wave, lane], created on demand."""

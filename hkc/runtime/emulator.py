@@ -10,6 +10,7 @@ import numpy as np
 
 from hkc.emulate import Memory, Program, launch
 from hkc.emulate.memory import Space
+from hkc.emulate.state import Observer
 from hkc.handover import Binary
 from hkc.machine.abi import View, pack
 from hkc.runtime.arguments import Arguments, workgroups
@@ -23,13 +24,15 @@ class Emulator:
     """Runs machine code on the CPU, with checks that no GPU makes.
 
     Accesses outside the tensors fault. Gaps between the elements of a strided tensor count as never written: reading
-    them is a finding, storing to them a bug. `seed` other than 0 interleaves the waves in an order drawn from it.
+    them is a finding, storing to them a bug. `seed` other than 0 interleaves the waves in an order drawn from it;
+    `observer` is shown the addresses of all LDS instructions.
     """
 
     name = "emulator"
 
-    def __init__(self, seed: int = 0) -> None:
+    def __init__(self, seed: int = 0, observer: Observer | None = None) -> None:
         self.seed = seed
+        self.observer = observer
 
     def run(self, binary: Binary, arguments: Arguments, progress: Progress | None = None) -> LaunchResult:
         """See `Device.run`.
@@ -56,6 +59,7 @@ class Emulator:
                 memory=copies.memory,
                 seed=self.seed,
                 progress=progress,
+                observer=self.observer,
             )
         except HkcError as failure:
             raise HkcBug(f"`{entry.symbol}` stops on the emulator: {failure}", details=str(failure)) from failure

@@ -32,7 +32,11 @@ _STORES = {
 
 
 def _at(w: Waves, register: int, offset: int) -> U64:
-    return w.read(register).astype(np.uint64) + np.uint64(offset)
+    """The addresses of one part of an instruction, shown to whoever observes the launch."""
+    addresses = w.read(register).astype(np.uint64) + np.uint64(offset)
+    if w.state.observer is not None:
+        w.state.observer(w.by, addresses, w.mask)
+    return addresses
 
 
 def _load(form: Format) -> Callable[[Decoded, Context], Step]:
@@ -64,10 +68,10 @@ def _load_pair(form: Format) -> Callable[[Decoded, Context], Step]:
         first, second = _pair_offsets(instruction, form.nbytes)
 
         def step(w: Waves) -> None:
-            base = w.read(address).astype(np.uint64)
-            access.load(w, spaces.LDS, form, target, base + np.uint64(first), w.mask, w.mask)
+            one, two = _at(w, address, first), _at(w, address, second)
+            access.load(w, spaces.LDS, form, target, one, w.mask, w.mask)
             w.state.outstanding.same_operation("lds", w.rows)
-            access.load(w, spaces.LDS, form, target + form.words, base + np.uint64(second), w.mask, w.mask)
+            access.load(w, spaces.LDS, form, target + form.words, two, w.mask, w.mask)
 
         return step
 

@@ -1,0 +1,55 @@
+"""Bank conflicts as a launch makes them: clocks of every LDS instruction, from the addresses that it executes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hkc.emulate.decode import Decoded
+from hkc.emulate.memory import Mask
+from hkc.layout.banks import conflicts
+from hkc.targets.chip import Chip
+
+MOVES = ("ds_read", "ds_write")
+"""What instructions that move data between registers and LDS start with; lane permutations touch no bank."""
+
+
+@dataclass(frozen=True)
+class Observed:
+    """One LDS instruction of the code: what it is, how many clocks its executions took (clocks of one wave -> how
+    often; an instruction with two parts counts each), and the clocks of a part without conflicts."""
+
+    address: int
+    text: str
+    mnemonic: str
+    minimum: int
+    clocks: Mapping[int, int]
+
+
+@dataclass
+class BankObserver:
+    """An observer of launches that counts, per instruction, the clocks that its addresses cost the LDS of a chip."""
+
+    chip: Chip
+    _seen: dict[int, tuple[Decoded, Counter[int]]] = field(default_factory=dict)
+
+    def __call__(self, by: Decoded, addresses: NDArray[np.uint64], mask: Mask) -> None:
+        """Count one part of an instruction: byte addresses [wave, lane] and the lanes that take part."""
+        if not by.base.startswith(MOVES):
+            return
+        timing = self.chip.lds.access(by.base)
+        active = np.broadcast_to(mask, addresses.shape)
+        clocks = conflicts(addresses.astype(np.int64), timing.bytes, timing.phases, timing.banks, active).sum(axis=-1)
+        _, counts = self._seen.setdefault(by.address, (by, Counter()))
+        counts.update(clocks[active.any(axis=-1)].tolist())
+
+    def instructions(self) -> tuple[Observed, ...]:
+        """All LDS instructions that were executed, by address."""
+        return tuple(
+            Observed(at, by.text, by.base, len(self.chip.lds.access(by.base).phases), dict(counts))
+            for at, (by, counts) in sorted(self._seen.items())
+        )
