@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pickle
 import sys
@@ -33,17 +34,30 @@ def guarded(act: Callable[[], int], words: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return _say("interrupted", INTERRUPTED)
     except BrokenPipeError:
-        # Python flushes stdout once more when it exits, and must not fail there.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _forget_output()
         return NOBODY_READS
+    except OSError as failure:
+        if failure.errno != errno.ENOSPC:
+            return _bug(failure, words)
+        _forget_output()
+        return _say("error: can't write the output: no space left on device", HkcError.exit_code)
     except Exception as failure:  # noqa: BLE001 (whatever it is, it is our bug)
-        return _report(HkcBug(f"{type(failure).__name__}: {failure}", details=traceback.format_exc()), words)
+        return _bug(failure, words)
     return code
 
 
 def _say(text: str, code: int) -> int:
     print(text, file=sys.stderr)
     return code
+
+
+def _forget_output() -> None:
+    """Python flushes stdout once more when it exits, and must not fail there."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _bug(failure: Exception, words: Sequence[str]) -> int:
+    return _report(HkcBug(f"{type(failure).__name__}: {failure}", details=traceback.format_exc()), words)
 
 
 def _report(bug: HkcBug, words: Sequence[str]) -> int:

@@ -65,7 +65,8 @@ def run(options: argparse.Namespace) -> int:
     kernel = pipeline.only_kernel(checked)
     if not kernel.outputs:
         raise error("HK521", f"`{kernel.name}` stores nothing, so there is nothing to compare", kernel.span)
-    files = {name: trial.load(kernel, name, path) for name, path in options.input}
+    wanted = {trial.tensor(kernel, name).name: Path(path) for name, path in options.output}
+    files = {name: trial.load(trial.tensor(kernel, name), path) for name, path in options.input}
     known = trial.values(checked, kernel, settings, files)
     arrays = trial.inputs(kernel, known, files, options.seed)
     compiled = api.build(checked, arch)
@@ -76,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
         result = compiled.launch(arguments, options.device, progress)
     finally:
         progress.end()
-    _save(options.output, arguments.on_host())
+    _save(wanted, arguments.on_host())
     verdicts = trial.judge(checked, kernel, before, arguments)
     document = _document(compiled.arch, known, result, verdicts)
     print(json.dumps(document) if options.json else _text(kernel.name, document))
@@ -84,21 +85,18 @@ def run(options: argparse.Namespace) -> int:
     return 0 if document["ok"] else 1
 
 
-def _save(wanted: list[tuple[str, str]], arrays: dict[str, Any]) -> None:
+def _save(wanted: dict[str, Path], arrays: dict[str, Any]) -> None:
     import io
 
     import numpy as np
 
-    from hkc.support.errors import Diagnostic, HkcUsageError
     from hkc.support.files import write_all
 
     contents: dict[Path, bytes] = {}
-    for name, path in wanted:
-        if name not in arrays:
-            raise HkcUsageError(Diagnostic("HK305", f"there is no tensor `{name}`", hint=f"it has {', '.join(arrays)}"))
+    for name, path in wanted.items():
         buffer = io.BytesIO()
         np.save(buffer, arrays[name])
-        contents[Path(path)] = buffer.getvalue()
+        contents[path] = buffer.getvalue()
     write_all(contents)
 
 

@@ -52,6 +52,8 @@ def values(
             hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
             raise _usage("HK305", f"{checked.source.name} has no constant, dim or scalar `{name}`", hint)
         found[name] = _number(name, text, kinds[name])
+        if name in kernel.dims and found[name] < 0:
+            raise error("HK505", f"`{name}` is {found[name]}; an extent is a whole number from 0")
     for p in kernel.params:
         if isinstance(p, GlobalParam) and p.name in files:
             extents = zip(p.dims, files[p.name].shape, strict=False)
@@ -78,19 +80,24 @@ def inputs(kernel: Kernel, known: Mapping[str, Any], files: Mapping[str, Array],
     return found
 
 
-def load(kernel: Kernel, name: str, path: str) -> Array:
-    """The array in a `.npy` file for the tensor `name`. NumPy stores bf16 as two nameless bytes, which is understood.
-
-    Raises `HkcUsageError` HK305 for another name, `HkcError` HK520 for an unreadable file.
-    """
+def tensor(kernel: Kernel, name: str) -> GlobalParam:
+    """The tensor called `name`. Raises `HkcUsageError` HK305 where there is none."""
     tensors = {p.name: p for p in kernel.params if isinstance(p, GlobalParam)}
     if name not in tensors:
         raise _usage("HK305", f"`{kernel.name}` has no tensor `{name}`", f"it has {', '.join(tensors)}")
+    return tensors[name]
+
+
+def load(param: GlobalParam, path: str) -> Array:
+    """The array in a `.npy` file for a tensor. NumPy stores bf16 as two nameless bytes, which is understood.
+
+    Raises `HkcError` HK520 for an unreadable file.
+    """
     try:
         array: Array = np.load(Path(path), allow_pickle=False)
     except (OSError, ValueError, EOFError) as problem:
         raise error("HK520", f"can't read `{path}`: {problem}") from None
-    kind = dtype(tensors[name].dtype).numpy
+    kind = dtype(param.dtype).numpy
     return array.view(kind) if array.dtype == np.dtype(f"V{kind.itemsize}") else array
 
 
@@ -123,8 +130,8 @@ def judge(checked: Checked, kernel: Kernel, before: Mapping[str, Array], after: 
             found.append(Verdict(name, MEANING, faithful, faithful.ok))
             continue
         if wanted[name].shape != array.shape:
-            shapes = " but ".join(f"[{', '.join(map(str, x.shape))}]" for x in (wanted[name], array))
-            raise error("HK310", f"the reference of `{name}` is {shapes} is what the kernel writes")
+            given, written = (f"[{', '.join(map(str, x.shape))}]" for x in (wanted[name], array))
+            raise error("HK310", f"the reference of `{name}` is {given}, but the kernel writes {written}")
         found.append(Verdict(name, FORMULA, compare(array, wanted[name], limit), faithful.ok))
     return found
 

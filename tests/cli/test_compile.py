@@ -1,0 +1,88 @@
+"""`hkc compile`: files, reports, stages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hkc import api
+from hkc.handover import Resources
+from hkc.machine.codeobject import CodeObject
+
+Command = Callable[..., Any]
+KEYS = "arch file symbol vgpr agpr sgpr vgpr_spills sgpr_spills scratch lds waves args".split()
+CHIPS = ["gfx942", "gfx950"]
+
+
+def test_two_chips_with_a_report(hkc: Command, examples: Path) -> None:
+    ran = hkc("compile", examples / "gemm.hk", "--arch", "gfx942,gfx950", "-o", "out", "--report", "json")
+    assert (ran.code, ran.err) == (0, "")
+    assert list(ran.json) == ["kernels"]
+    assert [k["arch"] for k in ran.json["kernels"]] == CHIPS
+    for kernel in ran.json["kernels"]:
+        assert list(kernel) == KEYS
+        assert kernel["file"] == f"out/gemm.{kernel['arch']}.hsaco"
+        code = CodeObject.parse(Path(kernel["file"]).read_bytes())
+        metadata = code.kernel(kernel["symbol"]).metadata
+        assert (code.arch, metadata.vgprs, metadata.lds) == (kernel["arch"], kernel["vgpr"], kernel["lds"])
+        assert (kernel["vgpr_spills"], kernel["sgpr_spills"], kernel["scratch"], kernel["waves"]) == (0, 0, 0, 4)
+        assert kernel["args"][1] == {"name": "A.extent.0", "kind": "extent", "offset": 8, "bytes": 8}
+    names = [f"gemm.{chip}.{end}" for chip in CHIPS for end in ("hsaco", "lines.json")]
+    assert sorted(p.name for p in Path("out").iterdir()) == names
+
+
+def test_without_a_report_the_paths_are_printed(hkc: Command, examples: Path) -> None:
+    ran = hkc("compile", examples / "vector_add.hk", "--arch", "gfx942", "--set", "T=f16,BLOCK=256")
+    assert (ran.code, ran.out, ran.err) == (0, "vector_add.gfx942.hsaco\nvector_add.gfx942.lines.json\n", "")
+    assert all(Path(line).is_file() for line in ran.out.splitlines())
+
+
+def test_the_text_report_has_the_same_columns(hkc: Command, examples: Path) -> None:
+    ran = hkc("compile", examples / "vector_add.hk", "--arch", "gfx942", "--report", "text")
+    heading, row = ran.out.splitlines()
+    assert heading.split() == KEYS
+    assert row.split()[:3] == ["gfx942", "vector_add.gfx942.hsaco", "vector_add"]
+    assert row.endswith("72 B")
+
+
+def test_every_stage(hkc: Command, examples: Path) -> None:
+    stages = "tile,wave,rocdl,llvm,asm,hsaco"
+    ran = hkc("compile", examples / "vector_add.hk", "--arch", "gfx942", "--emit", stages)
+    ends = ["tile.mlir", "wave.mlir", "rocdl.mlir", "ll", "s", "hsaco", "lines.json"]
+    assert ran.out.splitlines() == [f"vector_add.gfx942.{end}" for end in ends]
+    for end, sign in zip(ends, ["hkc_tile.load", "hkc_wave.", "rocdl.", "define ", "global_", "", "rows"], strict=True):
+        assert sign.encode() in Path(f"vector_add.gfx942.{end}").read_bytes()
+    assert hkc("compile", examples / "vector_add.hk", "--arch", "gfx942", "--emit", "asm", "-o", "s").out.split() == [
+        "s/vector_add.gfx942.s"
+    ]
+
+
+def test_a_line_table_inside_on_request(hkc: Command, examples: Path) -> None:
+    hkc("compile", examples / "vector_add.hk", "--arch", "gfx942")
+    plain = Path("vector_add.gfx942.hsaco").read_bytes()
+    hkc("compile", examples / "vector_add.hk", "--arch", "gfx942", "-g")
+    with_lines = Path("vector_add.gfx942.hsaco").read_bytes()
+    assert b".debug_line" not in plain
+    assert b".debug_line" in with_lines
+
+
+def test_spills_are_reported_and_refused(hkc: Command, examples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    build = api.build
+
+    def spilling(*args: Any) -> Any:
+        kernel = build(*args)
+        kernel.resources["vector_add__general"] = Resources(256, 0, 100, 7, 2, 64, 0)
+        return kernel
+
+    monkeypatch.setattr(api, "build", spilling)
+    text = "`vector_add__general` for gfx942 spills 7 VGPRs and 2 SGPRs (64 B scratch)"
+    call = ("compile", examples / "vector_add.hk", "--arch", "gfx942")
+    refused = hkc(*call, "--fail-on-spill")
+    assert (refused.code, refused.out) == (1, "")
+    assert refused.err.startswith(f"error[HK518]: {text}\nhint: ")
+    assert not list(Path().iterdir())
+    warned = hkc(*call)
+    assert (warned.code, warned.err) == (0, f"warning: {text}\n")

@@ -1,0 +1,156 @@
+"""`hkc run`: values, inputs, oracles, verdicts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from hkc.runtime.emulator import Emulator
+
+Command = Callable[..., Any]
+
+SCALE = """
+kernel scale(X: global[f32, N], Y: global[f32, N], a: f32):
+    i = tile_ids(cdiv(N, 64))
+    store(Y, [i*64], load(X, [i*64], [64]) * a)
+
+example N = 100, a = 2.5
+"""
+
+
+@pytest.fixture
+def scale(tmp_path: Path) -> Path:
+    path = tmp_path / "scale.hk"
+    path.write_text(SCALE)
+    return path
+
+
+@pytest.mark.parametrize("chip", ["gfx942", "gfx950"])
+@pytest.mark.parametrize(
+    ("name", "setting"), [("gemm", "M=65,N=33,K=100"), ("softmax", "M=5,N=300"), ("vector_add", "N=1000")]
+)
+def test_the_examples_are_right(hkc: Command, examples: Path, chip: str, name: str, setting: str) -> None:
+    ran = hkc("run", examples / f"{name}.hk", "--arch", chip, "--set", setting, "--device", "emulator", "--json")
+    assert (ran.code, ran.err) == (0, "")
+    assert list(ran.json)[:7] == ["device", "arch", "max_error", "bound", "ok", "seconds", "instructions"]
+    assert (ran.json["device"], ran.json["arch"], ran.json["ok"]) == ("emulator", chip, True)
+    assert 0 < ran.json["max_error"] <= ran.json["bound"] < 1
+    assert ran.json["instructions"] > 100
+    assert ran.json["oracle"] == "the file's reference"
+    assert ran.json["findings"] == 0
+
+
+def test_the_text_says_the_same(hkc: Command, scale: Path) -> None:
+    ran = hkc("run", scale, "--arch", "gfx942", "--set", "N=70", "--device", "emulator")
+    first, second, third = ran.out.splitlines()
+    assert first == "scale for gfx942 on the emulator: N=70, a=2.5"
+    assert second.startswith("Y: ok, max error ")
+    assert second.endswith("(oracle: the tile operations)")
+    assert third.endswith(" wave-instructions")
+
+
+def test_the_reference_as_a_device(hkc: Command, examples: Path) -> None:
+    ran = hkc(
+        "run", examples / "softmax.hk", "--arch", "gfx942", "--set", "M=3,N=40", "--device", "reference", "--json"
+    )
+    assert (ran.code, ran.json["device"], ran.json["instructions"]) == (0, "reference", None)
+
+
+def test_files_in_and_out(hkc: Command, examples: Path) -> None:
+    a, b = np.random.default_rng(3).integers(-3, 4, (2, 9, 20)).astype(ml_dtypes.bfloat16)
+    np.save("a.npy", a[:5])
+    np.save("b.npy", b)
+    files = ("--input", "A=a.npy", "--input", "B=b.npy", "--output", "C=out/c.npy")
+    ran = hkc("run", examples / "gemm.hk", "--arch", "gfx942", "--set", "OUT=f32", *files, "--json")
+    assert ran.code == 0
+    assert ran.json["set"] == {"M": 5, "K": 20, "N": 9}
+    assert np.array_equal(np.load("out/c.npy"), a[:5].astype(np.float32) @ b.T.astype(np.float32))
+    clash = hkc("run", examples / "gemm.hk", "--arch", "gfx942", "--set", "M=6", *files)
+    assert clash.code == 1
+    assert clash.err == "error[HK505]: `M` is 6 in the call but 5 in dim 0 of `A`\n"
+
+
+def test_a_seed_fixes_the_inputs(hkc: Command, scale: Path) -> None:
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        hkc("run", scale, "--arch", "gfx942", "--seed", seed, "--output", f"X={name}.npy")
+    assert np.array_equal(np.load("a.npy"), np.load("b.npy"))
+    assert not np.array_equal(np.load("a.npy"), np.load("c.npy"))
+
+
+def test_values_that_are_missing_or_wrong(hkc: Command, scale: Path, tmp_path: Path) -> None:
+    bare = tmp_path / "bare.hk"
+    bare.write_text(SCALE[: SCALE.index("example")])
+    for words, code, expected in (
+        ((bare,), 2, "error[HK519]: no value for N, a\nhint: --set N=…,a=…\n"),
+        ((bare, "--set", "N=4"), 2, "error[HK519]: no value for a\nhint: --set a=…\n"),
+        (
+            (scale, "--set", "M=4"),
+            2,
+            f"error[HK305]: {scale} has no constant, dim or scalar `M`\nhint: there are N, a\n",
+        ),
+        ((scale, "--set", "N=x"), 2, "error[HK305]: `N` must be a whole number, not `x`\n"),
+        ((scale, "--set", "a=x"), 2, "error[HK305]: `a` must be a number, not `x`\n"),
+        ((scale, "--set", "a=1e40"), 1, "error[HK506]: `a` is f32, which can't hold 1e+40\n"),
+        ((scale, "--set", "N=-1"), 1, "error[HK505]: `N` is -1; an extent is a whole number from 0\n"),
+        ((scale, "--input", "Z=z.npy"), 2, "error[HK305]: `scale` has no tensor `Z`\nhint: it has X, Y\n"),
+        ((scale, "--output", "Z=z.npy"), 2, "error[HK305]: `scale` has no tensor `Z`\nhint: it has X, Y\n"),
+    ):
+        ran = hkc("run", *words, "--arch", "gfx942")
+        assert (ran.code, ran.out, ran.err) == (code, "", expected)
+
+
+def test_unreadable_inputs(hkc: Command, scale: Path) -> None:
+    Path("text.npy").write_text("no array")
+    for path in ("text.npy", "missing.npy"):
+        ran = hkc("run", scale, "--arch", "gfx942", "--input", f"X={path}")
+        assert ran.code == 1
+        assert ran.err.startswith(f"error[HK520]: can't read `{path}`: ")
+    np.save("f64.npy", np.zeros(4))
+    ran = hkc("run", scale, "--arch", "gfx942", "--input", "X=f64.npy")
+    assert (ran.code, ran.err) == (1, "error[HK503]: `X` holds f32, but the array holds f64\n")
+
+
+def test_a_wrong_reference_is_told_from_wrong_code(hkc: Command, scale: Path) -> None:
+    scale.write_text(f"{SCALE}reference Y = X * a + 1\n")
+    ran = hkc("run", scale, "--arch", "gfx942", "--json")
+    assert (ran.code, ran.json["ok"]) == (1, False)
+    assert ran.json["max_error"] == pytest.approx(1)
+    assert "is 1 off" in ran.err
+    assert ran.err.endswith("what was run is what the kernel says; it and the reference disagree\n")
+
+
+def test_what_is_never_stored_shows(hkc: Command, scale: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A device that does nothing leaves NaN, which is infinitely far from any number."""
+    monkeypatch.setattr(Emulator, "run", lambda self, binary, arguments, progress=None: Nothing())
+    ran = hkc("run", scale, "--arch", "gfx942", "--device", "emulator", "--json")
+    assert (ran.code, ran.json["ok"], ran.json["max_error"]) == (1, False, None)
+    assert ran.err.endswith("what was run is not what the kernel says: this is a bug of hkc\n")
+    assert math.isfinite(ran.json["bound"])
+
+
+class Nothing:
+    """The report of a launch that did nothing."""
+
+    device, seconds, instructions, entry, findings = "emulator", 0.0, 0, None, ()
+
+
+def test_references_of_another_shape(hkc: Command, scale: Path) -> None:
+    scale.write_text(f"{SCALE}reference Y = sum(X)\n")
+    ran = hkc("run", scale, "--arch", "gfx942")
+    assert ran.code == 1
+    assert ran.err.startswith("error[HK310]: the reference of `Y` is [], but the kernel writes [100]")
+
+
+def test_a_kernel_without_outputs(hkc: Command, tmp_path: Path) -> None:
+    path = tmp_path / "idle.hk"
+    path.write_text("kernel idle(X: global[f32, N]):\n    i = tile_ids(N)\nexample N = 3\n")
+    ran = hkc("run", path, "--arch", "gfx942")
+    assert ran.code == 1
+    assert ran.err.startswith(f"{path}:1:")
+    assert "error[HK" in ran.err
