@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-import pickle
 import sys
-import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -57,11 +55,15 @@ def _forget_output() -> None:
 
 
 def _bug(failure: Exception, words: Sequence[str]) -> int:
+    import traceback
+
     return _report(HkcBug(f"{type(failure).__name__}: {failure}", details=traceback.format_exc()), words)
 
 
 def _report(bug: HkcBug, words: Sequence[str]) -> int:
     """Print a bug. One that left no reproducer gets a folder that repeats the command and holds its kernel."""
+    import pickle
+
     from hkc.support.reproducer import command, save
 
     folder = bug.reproducer
