@@ -110,10 +110,10 @@ def load() -> None:
         dialect.load()
 
 
-def irdl_text(dialect: Any) -> str:
-    """The IRDL definition of a dialect, for `mlir-opt --irdl-file`."""
+def tile_irdl() -> str:
+    """The IRDL definition of the tile dialect, for `mlir-opt --irdl-file`."""
     with ir.Context(), ir.Location.unknown():
-        return str(dialect._emit_module())
+        return f"{TILE._emit_module()}\n"
 
 
 def create(

@@ -1,0 +1,54 @@
+"""Generated files are fresh, and a stock mlir-opt reads our tile IR by the generated definition alone."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from contract import as_module
+
+import hkc.dialects.tile  # noqa: F401
+from hkc.dialects.define import TILE_DIALECT
+from hkc.dialects.manual import made
+from hkc.support import worker
+
+IRDL = Path(__file__).parents[2] / "dialects" / "tile.irdl"
+FOLDERS = "/usr/lib/llvm-22/bin:/usr/lib/llvm-23/bin"
+MLIR_OPT = shutil.which("mlir-opt") or shutil.which("mlir-opt", path=FOLDERS)
+needs_mlir_opt = pytest.mark.skipif(MLIR_OPT is None, reason="no mlir-opt here (Debian: apt-get install mlir-22-tools)")
+
+
+def test_generated_files_are_fresh() -> None:
+    stale = [str(path) for path, text in made().items() if not path.exists() or path.read_text() != text]
+    assert not stale, "run `python -m hkc.dialects.manual`"
+
+
+def mlir_opt(text: str) -> subprocess.CompletedProcess[str]:
+    assert MLIR_OPT is not None
+    command = [MLIR_OPT, f"--irdl-file={IRDL}", "-"]
+    return subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+
+
+@needs_mlir_opt
+def test_a_stock_mlir_opt_reads_every_example() -> None:
+    examples = [e for r in TILE_DIALECT.ops.values() for e in r.examples]
+    module = "\n".join(as_module(e).replace("@f(", f"@f{i}(") for i, e in enumerate(examples))
+    result = mlir_opt(worker.call("contract:round_trip", module)[0])
+    assert result.returncode == 0, result.stderr
+
+
+@needs_mlir_opt
+@pytest.mark.parametrize(
+    "body",
+    [
+        '%t = "hkc_tile.cast"() : () -> tensor<64xf32>',
+        '%s = "hkc_tile.reduce"(%x) {axis = 1 : i64} : (tensor<64x32xf32>) -> tensor<64x1xf32>',
+        '%d = "hkc_tile.dot"(%a, %b, %c) : (tensor<8x8xf16>, tensor<8x8xf16>, tensor<8x8xf32>) -> tensor<8x8xf16>',
+        '%t = "hkc_tile.cast"(%x) : (index) -> tensor<64xf32>',
+        '%t = "hkc_tile.unheard_of"(%x) : (tensor<64xf32>) -> tensor<64xf32>',
+    ],
+)
+def test_a_stock_mlir_opt_refuses_what_the_definition_refuses(body: str) -> None:
+    assert mlir_opt(as_module(body)).returncode != 0
