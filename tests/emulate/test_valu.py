@@ -325,3 +325,16 @@ def test_unknown_instructions_stop_with_name_address_and_bytes() -> None:
         HkcError, match=r"HK701.*unknown instruction at 0x40: v_frobnicate_b32 v0, v1 \(encoding 01 02 03 04\)"
     ):
         bind(decode(0x40, bytes([1, 2, 3, 4]), "v_frobnicate_b32 v0, v1"), Context(0, load("gfx950")))
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize("mnemonic", ["v_mad_u64_u32", "v_mad_i64_i32"])
+def test_a_wide_sum_whose_upper_addend_is_undefined_has_a_defined_lower_word(arch: str, mnemonic: str) -> None:
+    wave = Wave(arch)
+    for register in (4, 5, 6):
+        wave.vector(register, np.arange(64))
+    wave.run(f"{mnemonic} v[10:11], s[6:7], v4, v5, v[6:7]", "v_readfirstlane_b32 s8, v10")
+    assert wave.found == ()
+    assert wave.v(10).tolist() == [i * i + i for i in range(64)]
+    wave.run("v_readfirstlane_b32 s8, v11")
+    assert [f.kind for f in wave.found] == ["uninitialised"]

@@ -114,19 +114,6 @@ valu("u32 = u32 u32 u32", "v_mad_u32_u24")(lambda a, b, c: (a & _24) * (b & _24)
 valu("u32 = u32 u32 u32", "v_mad_i32_i24")(lambda a, b, c: (_s24(a) * _s24(b)).astype(np.uint32) + c)
 
 
-@valu("u64 mask = u32 u32 u64", "v_mad_u64_u32")
-def _(a: Array, b: Array, c: Array) -> tuple[Array, Array]:
-    total = a.astype(_U64) * b + c
-    return total, total < c
-
-
-@valu("i64 mask = i32 i32 i64", "v_mad_i64_i32")
-def _(a: Array, b: Array, c: Array) -> tuple[Array, Array]:
-    product = _wide(a) * b
-    total = product + c
-    return total, ((product ^ total) & (c ^ total)) < 0
-
-
 # logic, shifts, bit fields
 
 _TWO: dict[str, Callable[[Array, Array], Array]] = {
