@@ -60,12 +60,16 @@ def tensor(param: GlobalParam, value: Any) -> Tensor:
 
 
 def unwritten(param: GlobalParam, extents: Sequence[int]) -> Array:
-    """A new array whose elements show whether anything was stored to them: NaN, or bytes 0x5A (bool: False)."""
+    """A new array whose elements show whether anything was stored to them.
+
+    They are NaN; where a float type has none, all bits are set; the bytes of whole numbers are 0x5A; a bool is False.
+    """
     kind = dtype(param.dtype)
+    made: Array = np.zeros(extents, kind.numpy)
     if kind.is_float:
-        return np.full(extents, np.nan, kind.numpy)
-    made = np.zeros(extents, kind.numpy)
-    if kind.kind != "bool":
+        nan = np.array(np.nan).astype(kind.numpy)
+        made[...] = nan if np.isnan(nan.astype(np.float64)) else np.uint8((1 << kind.bits) - 1).view(kind.numpy)
+    elif kind.kind != "bool":
         made.view(np.uint8)[...] = 0x5A
     return made
 
