@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from hkc.machine.abi import GlobalParam, KernelInfo, ScalarParam
-from hkc.runtime.arrays import Array, Tensor, tensor, unwritten
+from hkc.runtime.arrays import Array, Tensor, output, tensor
 from hkc.support.dtypes import dtype
 from hkc.support.errors import HkcError, error
 from hkc.support.extents import evaluate, names_in
@@ -52,8 +52,8 @@ def bind(info: KernelInfo, positional: Sequence[Any], named: Mapping[str, Any]) 
     """The arguments of a call.
 
     Positional arguments follow the parameters in order; where there are too few for all, those that the kernel only
-    writes are passed over. What is left out is allocated from the dims, which `named` may give as well. Raises
-    `HkcError` HK501 to HK508, each naming parameter, expected and found.
+    writes are passed over. What is left out is allocated from the dims, which `named` may give as well; it is a PyTorch
+    tensor where the first argument is one. Raises `HkcError` HK501 to HK508, naming parameter, expected and found.
     """
     given = _assign(info, positional, named)
     extents = _Extents()
@@ -64,9 +64,10 @@ def bind(info: KernelInfo, positional: Sequence[Any], named: Mapping[str, Any]) 
         if isinstance(p, GlobalParam) and p.name in given:
             tensors[p.name] = tensor(p, given[p.name])
             extents.bind(p, tensors[p.name].view.extents)
+    like = next((t.given for t in tensors.values()), None)
     for p in info.params:
         if isinstance(p, GlobalParam) and p.name not in given:
-            tensors[p.name] = tensor(p, unwritten(p, extents.of(p)))
+            tensors[p.name] = tensor(p, output(p, extents.of(p), like))
     extents.check(info.params)
     for name in info.outputs:
         _check_output(name, tensors[name])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -72,6 +73,17 @@ def unwritten(param: GlobalParam, extents: Sequence[int]) -> Array:
     elif kind.kind != "bool":
         made.view(np.uint8)[...] = 0x5A
     return made
+
+
+def output(param: GlobalParam, extents: Sequence[int], like: Any) -> Any:
+    """Memory for an output that the caller left out, in the library and on the device of `like`, another argument."""
+    made = unwritten(param, extents)
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(like, torch.Tensor):
+        return made
+    (fill,) = unwritten(param, (1,))
+    number = float(fill) if dtype(param.dtype).is_float else int(fill)
+    return torch.full(tuple(extents), number, dtype=getattr(torch, str(made.dtype)), device=like.device)
 
 
 def _no_array(param: GlobalParam, value: Any, why: str) -> HkcError:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import ml_dtypes
@@ -10,7 +12,7 @@ import numpy as np
 import pytest
 
 from hkc.machine.abi import GlobalParam
-from hkc.runtime.arrays import tensor, unwritten
+from hkc.runtime.arrays import output, tensor, unwritten
 from hkc.support.dtypes import DTYPES
 from hkc.support.errors import HkcError
 
@@ -63,6 +65,20 @@ def test_pytorch_tensors_of_a_gpu_are_not_touched() -> None:
     assert "holds f32, but the array holds f16" in refused(
         X, TorchTensor(np.zeros((2, 3), np.float16), Place("cuda", 0))
     )
+
+
+def test_outputs_follow_the_first_argument_to_its_library_and_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(extents: tuple[int, ...], fill: float, dtype: Any, device: Place) -> TorchTensor:
+        return TorchTensor(np.full(extents, fill, dtype), device)
+
+    torch = SimpleNamespace(Tensor=TorchTensor, full=full, bfloat16=ml_dtypes.bfloat16, int32=np.int32)
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    like = TorchTensor(np.zeros(3, np.float32), Place("cuda", 1))
+    made = output(GlobalParam("Y", "bf16", ("N",)), (3,), like)
+    assert made.device is like.device
+    assert np.isnan(made.array.astype(np.float32)).all()
+    assert output(GlobalParam("Y", "i32", ("N",)), (1,), like).array.tolist() == [0x5A5A5A5A]
+    assert isinstance(output(GlobalParam("Y", "i32", ("N",)), (1,), np.zeros(3)), np.ndarray)
 
 
 def test_dlpack() -> None:
