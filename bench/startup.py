@@ -8,7 +8,6 @@ together. Only the page cache is warm.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import statistics
 import subprocess
@@ -43,8 +42,8 @@ def measure(words: tuple[str, ...]) -> tuple[float, float]:
         began = time.perf_counter()
         running = subprocess.Popen([sys.executable, *words], env=_environment(), cwd=folder, stdout=subprocess.DEVNULL)
         while running.poll() is None:
-            with contextlib.suppress(OSError):  # it ends when it likes
-                peaks |= {pid: _peak(pid) for pid in _tree(running.pid)}
+            for pid in _tree(running.pid):
+                peaks[pid] = max(peaks.get(pid, 0), _peak(pid))
             time.sleep(0.005)
         seconds = time.perf_counter() - began
     if running.returncode:
@@ -56,14 +55,22 @@ def _tree(pid: int) -> Iterator[int]:
     """A process and its descendants."""
     yield pid
     for children in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in children.read_text().split():
+        for child in _read(children).split():
             yield from _tree(int(child))
 
 
 def _peak(pid: int) -> int:
     """The most memory that a process has held, in KiB."""
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    lines = _read(Path(f"/proc/{pid}/status")).splitlines()
     return next((int(line.split()[1]) for line in lines if line.startswith("VmHWM:")), 0)
+
+
+def _read(path: Path) -> str:
+    """A file about a process, which may end at any time."""
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
 
 
 def _environment() -> dict[str, str]:

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-
 from peers.numerics import Case, Check, U, attention, draw, product, softmax
 
 from hkc.emulate import Output

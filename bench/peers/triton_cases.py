@@ -6,7 +6,6 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-
 from peers.numerics import Array, Case, Check, U, attention, draw, product, rounded, softmax
 
 from hkc.emulate import Output

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hkc.emulate.launch import Extents, Progress, Result, launch
+from hkc.emulate.launch import INSTRUCTION_LIMIT, Extents, Progress, Result, launch
 from hkc.emulate.memory import Memory
 from hkc.emulate.program import Program
 from hkc.machine.codeobject import Argument, Kernel
@@ -48,11 +48,12 @@ def run(
     dynamic_lds: int = 0,
     seed: int = 0,
     progress: Progress | None = None,
+    limit: int = INSTRUCTION_LIMIT,
 ) -> Result:
     """Run a kernel of a code object (a file, its bytes, or a loaded `Program`) and update the arrays in place.
 
     `grid` counts workgroups, `block` threads of one (both up to three extents; default block: as many as the kernel
-    takes). Hidden arguments are filled in. `dynamic_lds` is in bytes, `seed` orders waves as `launch` says.
+    takes). Hidden arguments are filled in. `dynamic_lds` is in bytes; `seed` and `limit` mean what they do in `launch`.
 
     Raises `HkcError`: HK6xx for a broken code object or an unknown kernel, HK712 for arguments that don't fit, HK713
     for an unreadable file, other HK7xx for what the kernel does wrong.
@@ -71,6 +72,7 @@ def run(
         seed=seed,
         dynamic_lds=dynamic_lds,
         progress=progress,
+        limit=limit,
     )
     for address, array in buffers:
         if array.flags.writeable:

@@ -172,7 +172,7 @@ def _register(letter: str, index: int, count: int, name: str) -> Operand:
 
 
 def _modifier(value: str) -> Modifier:
-    if value.startswith("["):
+    if value.startswith("[") and "FORMAT" not in value:
         return tuple(int(x, 0) for x in value[1:-1].split(","))
     return int(value, 0) if _INT.match(value) else value
 

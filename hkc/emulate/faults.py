@@ -48,6 +48,11 @@ def wrong_chip(instruction: Decoded, chip: str) -> HkcError:
     return error("HK703", f"{chip} has no such instruction: {where(instruction)}")
 
 
+def beyond(instruction: Decoded, register: str, room: int) -> HkcError:
+    """A register that the kernel descriptor doesn't allocate."""
+    return error("HK716", f"`{register}` is used, but the kernel has {room} such registers: {where(instruction)}")
+
+
 def memory_fault(instruction: Decoded, what: str, note: str) -> HkcError:
     """An access outside every allocation."""
     return error("HK704", f"{what} at {where(instruction)}", hint=note)

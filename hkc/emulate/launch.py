@@ -19,6 +19,7 @@ from hkc.emulate.state import LANES, Findings, Observer, Shape, State
 from hkc.machine.codeobject import Kernel
 from hkc.machine.elf import Relocation
 from hkc.support.errors import error
+from hkc.targets.chip import load as load_chip
 
 Extents = tuple[int, int, int]
 Progress = Callable[[float, str], None]
@@ -33,6 +34,7 @@ KERNARG_GRANULE = 64
 
 _ABS64, _RELATIVE64 = 3, 13  # relocation numbers of LLVM's AMDGPUUsage, "Relocation Records"
 _NEAREST = 0
+_MAX_THREADS = 1024  # of a workgroup, on every chip so far
 
 
 @dataclass(frozen=True)
@@ -81,15 +83,17 @@ def launch(
     dynamic_lds: int = 0,
     progress: Progress | None = None,
     observer: Observer | None = None,
+    limit: int = INSTRUCTION_LIMIT,
 ) -> Result:
     """Run a kernel over its whole grid. `kernarg` holds the explicit arguments; hidden ones are filled in.
 
     `seed` 0 runs waves in lockstep wherever they are at the same instruction; any other seed interleaves them in an
-    order drawn from it. `observer` is shown the addresses of all LDS instructions. Raises HkcError HK7xx for whatever
-    the hardware would not survive.
+    order drawn from it. `observer` is shown the addresses of all LDS instructions. A batch of workgroups that takes
+    more than `limit` steps is stopped. Raises HkcError HK7xx for whatever the hardware would not survive.
     """
     kernel = program.kernel(symbol)
     _check(kernel, workgroups, threads)
+    _check_lds(program, kernel, dynamic_lds)
     _map_segments(program, memory)
     arguments = _complete(kernel, kernarg, workgroups, threads, dynamic_lds)
     arguments += bytes(-len(arguments) % KERNARG_GRANULE)
@@ -99,11 +103,11 @@ def launch(
     memory.write(packet, _packet(kernel, workgroups, threads, where))
     lds = kernel.descriptor.lds + dynamic_lds
     dispatch = Dispatch(kernel, workgroups, threads, where, arguments, packet, lds)
-    code = Code(program, Context(kernel.descriptor.accum_offset, program.isa))
+    code = Code(program, Context(kernel.descriptor.accum_offset, program.isa, kernel.descriptor.agprs))
     findings = Findings()
     chance = random.Random(seed) if seed else None
     with np.errstate(all="ignore"):
-        _run(program, dispatch, code, memory, findings, chance, progress, observer)
+        _run(program, dispatch, code, memory, findings, chance, progress, observer, limit)
     counts = code.counts()
     return Result(sum(counts.values()), counts, findings.all())
 
@@ -117,6 +121,7 @@ def _run(
     chance: random.Random | None,
     progress: Progress | None,
     observer: Observer | None,
+    limit: int,
 ) -> None:
     total = dispatch.groups
     for first, last in _batches(dispatch):
@@ -128,13 +133,13 @@ def _run(
                 done = first + fraction * (last - first)
                 progress(done / total, f"workgroup {int(done)} of {total}")
 
-        Scheduler(code, state, program.entry(dispatch.kernel), INSTRUCTION_LIMIT, chance).run(tick)
+        Scheduler(code, state, program.entry(dispatch.kernel), limit, chance).run(tick)
 
 
 def _check(kernel: Kernel, workgroups: Extents, threads: Extents) -> None:
     size = threads[0] * threads[1] * threads[2]
-    if min(threads) < 1 or size > kernel.metadata.max_threads:
-        limit = kernel.metadata.max_threads
+    limit = min(kernel.metadata.max_threads, _MAX_THREADS)
+    if min(threads) < 1 or size > limit:
         raise error("HK711", f"{size} threads per workgroup; `{kernel.name}` takes 1 to {limit}")
     if min(workgroups) < 0:
         raise error("HK711", f"a grid of {workgroups} workgroups")
@@ -143,6 +148,12 @@ def _check(kernel: Kernel, workgroups: Extents, threads: Extents) -> None:
     mode = kernel.descriptor.float_mode
     if (mode.round_f32, mode.round_f16_f64) != (_NEAREST, _NEAREST):
         raise error("HK711", f"`{kernel.name}` asks for a rounding mode other than to nearest even")
+
+
+def _check_lds(program: Program, kernel: Kernel, dynamic: int) -> None:
+    room, wanted = load_chip(program.isa.chip, program.isa.folder).lds.bytes, kernel.descriptor.lds + dynamic
+    if dynamic < 0 or wanted > room:
+        raise error("HK711", f"`{kernel.name}` with {wanted} bytes of LDS; a workgroup has at most {room}")
 
 
 def _map_segments(program: Program, memory: Memory) -> None:

@@ -39,7 +39,10 @@ def _anonymous(size: int) -> NDArray[np.uint8]:
     """Zeroed bytes that cost memory only where they are touched."""
     room = (size + 31) // 16 * 16
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE
-    return np.frombuffer(mmap.mmap(-1, room, flags=flags), np.uint8)
+    try:
+        return np.frombuffer(mmap.mmap(-1, room, flags=flags), np.uint8)
+    except (OSError, OverflowError) as problem:
+        raise error("HK715", f"the emulator can't get {room} bytes of address space: {problem}") from None
 
 
 class Space:
@@ -159,10 +162,13 @@ class Memory:
     def place(self, address: int, content: bytes, size: int, name: str) -> None:
         """Put `content`, followed by zeros up to `size` bytes, at a fixed address; nothing if it is there already."""
         at = bisect.bisect_left(self._bases, address)
-        if at == len(self._bases) or self._bases[at] != address:
-            self._bases.insert(at, address)
-            self.allocations.insert(at, Allocation(address, size, name, Space(size)))
-        self.write(address, content.ljust(size, b"\0"))
+        if at < len(self._bases) and self._bases[at] == address:
+            return
+        space = Space(size)
+        space.data[: len(content)] = np.frombuffer(content, np.uint8)
+        space.complete = True
+        self._bases.insert(at, address)
+        self.allocations.insert(at, Allocation(address, size, name, space))
 
     def write(self, address: int, content: bytes | NDArray[Any]) -> None:
         """Copy bytes (or an array's bytes, in C order) to `address`; they must lie in one allocation."""

@@ -8,7 +8,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from hkc.emulate.faults import unknown, wrong_chip
+from hkc.emulate.faults import beyond, unknown, wrong_chip
 
 if TYPE_CHECKING:
     from hkc.emulate.decode import Decoded, Operand
@@ -32,10 +32,15 @@ _MODULES = (
 
 @dataclass(frozen=True)
 class Context:
-    """What building a step needs to know about kernel and chip: first accumulation register, facts of the ISA."""
+    """What building a step needs to know about kernel and chip.
+
+    `accumulators` is where the accumulation registers begin in the state's single file, thus also how many ordinary
+    ones there are; `agprs` is how many follow.
+    """
 
     accumulators: int
     isa: Isa
+    agprs: int = 256
 
     def vector(self, operand: Operand) -> int:
         """The register number of a vector operand in the state's single file."""
@@ -74,7 +79,10 @@ def table() -> dict[str, Build]:
 
 
 def bind(instruction: Decoded, context: Context) -> Step:
-    """The step that executes `instruction`. Raises HK701 for an unknown one, HK703 on the wrong chip."""
+    """The step that executes `instruction`.
+
+    Raises HK701 for an unknown one, HK703 on the wrong chip, HK716 for registers that the kernel didn't ask for.
+    """
     build = table().get(instruction.base)
     if build is None:
         build = next((b for prefix, b in _FAMILIES.items() if instruction.base.startswith(prefix)), None)
@@ -82,4 +90,8 @@ def bind(instruction: Decoded, context: Context) -> Step:
         raise unknown(instruction)
     if context.isa.lacks(instruction):
         raise wrong_chip(instruction, context.isa.chip)
+    for operand in instruction.operands:
+        room = {"vgpr": context.accumulators, "agpr": context.agprs}.get(operand.kind)
+        if room is not None and operand.index + operand.count > room:
+            raise beyond(instruction, f"{operand}", room)
     return build(instruction, context)

@@ -101,7 +101,7 @@ def _s24(a: Array) -> Array:
     return _wide(signed)
 
 
-valu("u32 = u32 u32", "v_mul_lo_u32", "v_mul_lo_i32")(lambda a, b: a * b)
+valu("u32 = u32 u32", "v_mul_lo_u32")(lambda a, b: a * b)
 valu("u32 = u32 u32", "v_mul_hi_u32")(lambda a, b: (a.astype(_U64) * b >> _U64(32)).astype(np.uint32))
 valu("i32 = i32 i32", "v_mul_hi_i32")(lambda a, b: (_wide(a) * b >> 32).astype(np.int32))
 valu("u32 = u32 u32", "v_mul_u32_u24")(lambda a, b: (a & _24) * (b & _24))
