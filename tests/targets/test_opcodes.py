@@ -1,0 +1,57 @@
+"""The lists of instructions: what LLVM's disassembler says today, and what its assembler makes of it."""
+
+import importlib.util
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from hkc.machine.disassemble import disassemble
+from hkc.targets.chip import FOLDER, names
+
+BENCH = Path(__file__).resolve().parents[2] / "bench" / "opcodes.py"
+
+
+def rows(arch: str) -> list[tuple[str, bytes]]:
+    listed: dict[str, Any] = tomllib.loads((FOLDER / arch / "opcodes.toml").read_text(encoding="utf-8"))
+    return [(text, bytes.fromhex(code)) for part in listed["encoding"] for _, text, code in part["rows"]]
+
+
+@pytest.mark.parametrize("arch", names())
+def test_examples_decode_to_what_is_listed(arch: str) -> None:
+    listed = rows(arch)
+    found = disassemble(b"".join(code for _, code in listed), arch)
+    assert [(i.text, i.encoding) for i in found] == listed
+    assert len(listed) > 1500
+
+
+@pytest.mark.parametrize("arch", names())
+@pytest.mark.skipif(shutil.which("llvm-mc-22") is None, reason="needs Debian's llvm-22")
+def test_an_assembler_agrees(arch: str) -> None:
+    """What Debian's LLVM makes of the texts that it takes means the same text to us."""
+    texts = [text for text, _ in rows(arch)]
+    command = ["llvm-mc-22", "-triple=amdgcn", f"-mcpu={arch}", "-show-encoding"]
+    made = subprocess.run(command, input="\n".join(texts), capture_output=True, text=True, check=False)
+    refused = {int(line.split(":")[1]) for line in made.stderr.splitlines() if ": error:" in line}
+    encodings = [line.partition("encoding: [")[2].rstrip("]") for line in made.stdout.splitlines()]
+    code = b"".join(bytes(int(byte, 16) for byte in e.split(",")) for e in encodings if e)
+    assert [i.text for i in disassemble(code, arch)] == [t for n, t in enumerate(texts, 1) if n not in refused]
+    assert {texts[n - 1].split()[0] for n in refused} <= {"v_writelane_b32"}  # reads two scalar registers
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("arch", names())
+def test_nothing_is_missing(arch: str) -> None:
+    assert opcodes().text(arch) == (FOLDER / arch / "opcodes.toml").read_text(encoding="utf-8")
+
+
+def opcodes() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("opcodes", BENCH)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
