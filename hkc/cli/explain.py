@@ -37,7 +37,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _codes() -> dict[str, str]:
+    from hkc.emulate import codes as emulation
     from hkc.frontend import codes as language
+    from hkc.machine import codes as objects
     from hkc.runtime import codes as calls
 
-    return dict(sorted({**language.CODES, **calls.CODES}.items()))
+    return dict(sorted({**language.CODES, **calls.CODES, **objects.CODES, **emulation.CODES}.items()))

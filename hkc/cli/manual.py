@@ -39,8 +39,9 @@ def _command(name: str, parser: argparse.ArgumentParser) -> str:
     optional = [a for a in parser._actions if a.option_strings and a.dest != "help"]
     rows = (f"| `{_spelling(a)}` | {_meaning(a)} |" for a in (*positional, *optional))
     call = " ".join(["hkc", name, *_call([*positional, *optional])])
+    more = ["```", parser.epilog, "```", ""] if parser.epilog else []
     return "\n".join(
-        [f"## {name}", "", "```", call, "```", f"{parser.description}", "", "| | |", "|---|---|", *rows, ""]
+        [f"## {name}", "", "```", call, "```", f"{parser.description}", "", "| | |", "|---|---|", *rows, "", *more]
     )
 
 

@@ -10,10 +10,21 @@
 `run` packs NumPy arrays and numbers for any kernel; `launch` is what lies beneath: memory and argument bytes.
 """
 
-from hkc.emulate.call import Output, explicit, run
+from hkc.emulate.call import Output, explicit, read, run
 from hkc.emulate.faults import Finding
-from hkc.emulate.launch import Result, launch
+from hkc.emulate.launch import INSTRUCTION_LIMIT, Result, launch
 from hkc.emulate.memory import Memory
 from hkc.emulate.program import Program
 
-__all__ = ["Finding", "Memory", "Output", "Program", "Result", "explicit", "launch", "run"]
+__all__ = [
+    "INSTRUCTION_LIMIT",
+    "Finding",
+    "Memory",
+    "Output",
+    "Program",
+    "Result",
+    "explicit",
+    "launch",
+    "read",
+    "run",
+]

@@ -15,7 +15,7 @@ from hkc.emulate.launch import INSTRUCTION_LIMIT, Extents, Progress, Result, lau
 from hkc.emulate.memory import Memory
 from hkc.emulate.program import Program
 from hkc.machine.codeobject import Argument, Kernel
-from hkc.support.errors import HkcError, error
+from hkc.support.errors import Diagnostic, HkcUsageError, error
 
 _FLOATS = {2: "<e", 4: "<f", 8: "<d"}
 _VALUES = frozenset({"by_value"})
@@ -55,8 +55,8 @@ def run(
     `grid` counts workgroups, `block` threads of one (both up to three extents; default block: as many as the kernel
     takes). Hidden arguments are filled in. `dynamic_lds` is in bytes; `seed` and `limit` mean what they do in `launch`.
 
-    Raises `HkcError`: HK6xx for a broken code object or an unknown kernel, HK712 for arguments that don't fit, HK713
-    for an unreadable file, other HK7xx for what the kernel does wrong.
+    Raises `HkcUsageError` HK606 for an unknown kernel, HK712 for arguments that don't fit; `HkcError` HK6xx for a
+    broken code object, HK713 for an unreadable file, other HK7xx for what the kernel does wrong.
     """
     program = code if isinstance(code, Program) else Program.load(code if isinstance(code, bytes) else read(code))
     found = program.kernel(kernel)
@@ -105,11 +105,9 @@ def _pack(
     """The argument segment, and the arrays by address."""
     wanted = explicit(kernel)
     if len(values) != len(wanted):
-        raise error(
-            "HK712",
-            f"`{kernel.name}` takes {len(wanted)} arguments, not {len(values)}",
-            hint="; ".join(f"{i}: {describe(a)}" for i, a in enumerate(wanted)) or None,
-        )
+        text = f"`{kernel.name}` takes {len(wanted)} arguments, not {len(values)}"
+        hint = "; ".join(f"{i}: {describe(a)}" for i, a in enumerate(wanted)) or None
+        raise HkcUsageError(Diagnostic("HK712", text, hint=hint))
     segment = bytearray(max((a.offset + a.size for a in wanted), default=0))
     buffers: dict[int, tuple[int, NDArray[Any]]] = {}
     for number, (argument, value) in enumerate(zip(wanted, values, strict=True)):
@@ -169,5 +167,5 @@ def _encode(kernel: Kernel, number: int, argument: Argument, value: Any) -> byte
     raise _misfit(kernel, number, f"{shown}, which doesn't fit ({describe(argument)})")
 
 
-def _misfit(kernel: Kernel, number: int, what: str) -> HkcError:
-    return error("HK712", f"`{kernel.name}`: argument {number} is {what}")
+def _misfit(kernel: Kernel, number: int, what: str) -> HkcUsageError:
+    return HkcUsageError(Diagnostic("HK712", f"`{kernel.name}`: argument {number} is {what}"))

@@ -15,7 +15,7 @@ import msgpack  # type: ignore[import-untyped]
 
 from hkc.machine.descriptor import SIZE, Descriptor, decode
 from hkc.machine.elf import Elf, Relocation, Segment, Symbol, corrupt
-from hkc.support.errors import error
+from hkc.support.errors import Diagnostic, HkcUsageError, error
 
 _EM_AMDGPU = 224
 _ABI_HSA = 64
@@ -114,7 +114,8 @@ class CodeObject:
         wanted = "no kernel was named" if name is None else f"there is no kernel `{name}`"
         near = difflib.get_close_matches(name or "", names, 1)
         hint = f"did you mean `{near[0]}`?" if near else None
-        raise error("HK606", f"{wanted}; the code object holds {', '.join(names) or 'none'}", hint=hint)
+        text = f"{wanted}; the code object holds {', '.join(names) or 'none'}"
+        raise HkcUsageError(Diagnostic("HK606", text, hint=hint))
 
     def code(self, kernel: Kernel) -> bytes:
         """The machine code of a kernel: its `size` bytes, else everything from its entry to the end of the segment."""

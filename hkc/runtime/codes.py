@@ -22,4 +22,5 @@ CODES: dict[str, str] = {
     "HK519": "A run needs a value for every dim and number: a setting, an input file, or the file's example.",
     "HK520": "An input is a .npy file without Python objects in it.",
     "HK521": "A run compares what a kernel stores, so it must store something.",
+    "HK522": "An argument of `hkc emulate` is a buffer, a number, the bytes of a struct, or null, as its help shows.",
 }

@@ -13,7 +13,9 @@ import hkc as package
 from hkc.backend import doctor
 from hkc.backend.doctor import Check
 from hkc.cli.manual import manual
+from hkc.emulate import codes as emulation
 from hkc.frontend import codes as language
+from hkc.machine import codes as objects
 from hkc.runtime import codes as calls
 
 Command = Callable[..., Any]
@@ -24,7 +26,7 @@ def test_version_and_help(hkc: Command) -> None:
     assert (hkc("--version").code, hkc("--version").out) == (0, f"hkc {package.__version__}\n")
     ran = hkc("--help")
     assert ran.code == 0
-    for command in ("compile", "run", "check-syntax", "explain", "doctor"):
+    for command in ("compile", "run", "emulate", "check-syntax", "explain", "doctor"):
         assert re.search(rf"^ +{command}\b", ran.out, re.MULTILINE)
         assert hkc(command, "--help").code == 0
 
@@ -40,7 +42,7 @@ def test_check_syntax_goes_on_after_a_mistake(hkc: Command, examples: Path) -> N
 def test_explain(hkc: Command) -> None:
     assert hkc("explain", "hk203").out == f"HK203  {language.CODES['HK203']}\n"
     everything = hkc("explain").out.splitlines()
-    assert [line[:5] for line in everything] == sorted({**language.CODES, **calls.CODES})
+    assert [line[:5] for line in everything] == sorted({**language.CODES, **calls.CODES, **objects.CODES, **emulation.CODES})
 
 
 def test_every_code_of_calls_is_raised_and_explained() -> None:
@@ -54,6 +56,15 @@ def test_every_code_of_calls_is_raised_and_explained() -> None:
         code for path in sources if path.name != "codes.py" for code in re.findall(r'"(HK5\d\d)"', path.read_text())
     }
     assert raised == set(calls.CODES)
+
+
+@pytest.mark.parametrize(
+    ("folder", "pattern", "codes"),
+    [("hkc/machine", r'"(HK60\d)"', objects.CODES), ("hkc/emulate", r'"(HK7\d\d)"', emulation.CODES)],
+)
+def test_every_code_of_code_objects_is_raised_and_explained(folder: str, pattern: str, codes: dict[str, str]) -> None:
+    sources = [path for path in (ROOT / folder).rglob("*.py") if path.name != "codes.py"]
+    assert {code for path in sources for code in re.findall(pattern, path.read_text())} == set(codes)
 
 
 def test_doctor(hkc: Command) -> None:

@@ -1,0 +1,220 @@
+"""`hkc emulate`: run a kernel of any code object on the emulator."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hkc.cli.options import command
+
+if TYPE_CHECKING:
+    from hkc.cli.options import Commands
+    from hkc.cli.values import Array, Given
+    from hkc.emulate import Program, Result
+    from hkc.machine.codeobject import Kernel
+
+ARGUMENTS = """Arguments, in the kernel's order:
+  f32[64,128]         a buffer that the kernel writes; reading what it has not written is a finding
+  f32[64,128]=FILL    a buffer with contents: zeros, ones, nan, iota, rand, rand:SEED, bits, bits:SEED, or a number
+  @x.npy  bf16@x.npy  a buffer with the array of a file, its bits taken as the dtype where one is named
+  i32:5  f32:0.125    a number of that dtype
+  hex:0a0b0c0d        the bytes of a struct
+  null                a null pointer
+
+`rand` is normal for floats and lies between -8 and 8 for whole numbers; `bits` is random bits."""
+
+
+def add(commands: Commands) -> None:
+    """Describe the command."""
+    it = command(
+        commands,
+        "emulate",
+        run,
+        "Run a kernel of a code object, whoever compiled it, on the emulator. What it finds (reads of what was never "
+        "written, missing waits, LDS out of bounds) goes to stderr; accesses outside every buffer stop it.",
+    )
+    it.formatter_class, it.epilog = _Help, ARGUMENTS
+    it.add_argument("file", type=Path, metavar="FILE.hsaco", help="the code object")
+    it.add_argument("--list", action="store_true", help="list the kernels and their arguments, and run nothing")
+    it.add_argument("--kernel", metavar="NAME", help="the kernel (default: the only one)")
+    it.add_argument("--grid", type=_extents, default=(1,), metavar="X[,Y[,Z]]", help="workgroups (default: 1)")
+    it.add_argument(
+        "--block", type=_extents, metavar="X[,Y[,Z]]", help="threads of a workgroup (default: as many as it takes)"
+    )
+    it.add_argument("--args", nargs="*", default=[], metavar="ARG", help="the kernel's arguments, as described below")
+    it.add_argument(
+        "--output",
+        type=_destination,
+        action="append",
+        default=[],
+        metavar="N=FILE.npy",
+        help="save argument N (counted from 0) after the run",
+    )
+    it.add_argument(
+        "--dynamic-lds", type=_count, default=0, metavar="BYTES", help="LDS in addition to what the kernel declares"
+    )
+    it.add_argument(
+        "--seed", type=_count, default=0, metavar="N", help="draws the order in which waves run (default: 0, in step)"
+    )
+    it.add_argument("--limit", type=_count, metavar="STEPS", help="after so many steps it counts as an endless loop")
+    it.add_argument("--json", action="store_true", help="print one JSON document")
+
+
+def run(options: argparse.Namespace) -> int:
+    """List or run."""
+    from hkc import emulate
+    from hkc.cli.progress import Progress
+    from hkc.machine.codeobject import CodeObject
+
+    if options.list:
+        code = CodeObject.parse(emulate.read(options.file))
+        kernels = [_kernel(k) for k in code.kernels]
+        if options.json:
+            print(json.dumps({"arch": code.arch, "version": code.version, "kernels": kernels}))
+        else:
+            print(f"{options.file}: {code.arch}, code object version {code.version}", *map(_listed, kernels), sep="\n")
+        return 0
+    given = _arguments(options.args, options.output)
+    program = emulate.Program.load(emulate.read(options.file))
+    kernel = program.kernel(options.kernel)
+    began, progress = time.perf_counter(), Progress(f"{kernel.name} on {program.code.arch}")
+    try:
+        result = emulate.run(
+            program,
+            *(g.value for g in given),
+            kernel=kernel.name,
+            grid=options.grid,
+            block=options.block,
+            dynamic_lds=options.dynamic_lds,
+            seed=options.seed,
+            progress=progress,
+            limit=options.limit or emulate.INSTRUCTION_LIMIT,
+        )
+    finally:
+        progress.end()
+    _save(options.output, given)
+    document = _document(program, kernel, result, given, time.perf_counter() - began)
+    print(json.dumps(document) if options.json else _text(document))
+    for f in document["findings"]:
+        place = f"{f['address']:#x} {f['text']}, wave {f['wave']}, lane {f['lane']}"
+        print(f"warning: {f['kind']} at {place}: {f['message']} ({f['count']} times)", file=sys.stderr)
+    return 0
+
+
+class _Help(argparse.HelpFormatter):
+    """Keeps the lines of a text that has several."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return text if "\n" in text else super()._fill_text(text, width, indent)
+
+
+def _extents(text: str) -> tuple[int, ...]:
+    found = tuple(_count(part) for part in text.split(","))
+    if len(found) > 3:
+        raise argparse.ArgumentTypeError(f"up to three extents are needed, not `{text}`")
+    return found
+
+
+def _count(text: str) -> int:
+    if not text.strip().isdecimal():
+        raise argparse.ArgumentTypeError(f"a whole number is needed, not `{text}`")
+    return int(text)
+
+
+def _destination(text: str) -> tuple[int, Path]:
+    number, _, path = text.partition("=")
+    if not (number.isdecimal() and path):
+        raise argparse.ArgumentTypeError(f"N=FILE.npy is needed, not `{text}`")
+    return int(number), Path(path)
+
+
+def _arguments(texts: list[str], outputs: list[tuple[int, Path]]) -> list[Given]:
+    from hkc.cli.values import parse
+    from hkc.support.errors import Diagnostic, HkcUsageError
+
+    given = [parse(text, number) for number, text in enumerate(texts)]
+    for number, path in outputs:
+        if number >= len(given) or given[number].array is None:
+            raise HkcUsageError(Diagnostic("HK305", f"argument {number}, which {path} is for, is no buffer"))
+    return given
+
+
+def _save(outputs: list[tuple[int, Path]], given: list[Given]) -> None:
+    import numpy as np
+
+    from hkc.support.files import write_all
+
+    contents: dict[Path, bytes] = {}
+    for number, path in outputs:
+        buffer, array = io.BytesIO(), given[number].array
+        assert array is not None
+        np.save(buffer, array)
+        contents[path] = buffer.getvalue()
+    write_all(contents)
+
+
+def _kernel(kernel: Kernel) -> dict[str, Any]:
+    """What `--list` says of a kernel."""
+    about, descriptor = kernel.metadata, kernel.descriptor
+    return {
+        "name": kernel.name,
+        "max_threads": about.max_threads,
+        "vgpr": about.vgprs,
+        "agpr": about.agprs,
+        "sgpr": about.sgprs,
+        "lds": descriptor.lds,
+        "scratch": descriptor.scratch,
+        "args": [
+            {"name": a.name, "offset": a.offset, "size": a.size, "kind": a.kind}
+            for a in about.args
+            if not a.kind.startswith("hidden_")
+        ],
+    }
+
+
+def _listed(kernel: dict[str, Any]) -> str:
+    registers = ", ".join(f"{kernel[k]} {k}s" for k in ("vgpr", "agpr", "sgpr"))
+    memory = f"{kernel['lds']} bytes of LDS, {kernel['scratch']} of scratch"
+    lines = [f"{kernel['name']}: up to {kernel['max_threads']} threads, {registers}, {memory}"]
+    for number, a in enumerate(kernel["args"]):
+        lines.append(f"  {number}: {a['name'] or '(unnamed)'}, {a['kind']}, {a['size']} bytes at {a['offset']}")
+    return "\n".join(lines)
+
+
+def _document(program: Program, kernel: Kernel, result: Result, given: list[Given], seconds: float) -> dict[str, Any]:
+    """What `--json` prints."""
+    from dataclasses import asdict
+
+    return {
+        "kernel": kernel.name,
+        "arch": program.code.arch,
+        "seconds": seconds,
+        "instructions": result.instructions,
+        "counts": dict(sorted(result.counts.items(), key=lambda pair: -pair[1])),
+        "buffers": [_buffer(n, g.kind, g.array) for n, g in enumerate(given) if g.array is not None],
+        "findings": [asdict(f) for f in result.findings],
+    }
+
+
+def _buffer(number: int, kind: str, array: Array) -> dict[str, Any]:
+    """Least, greatest and NaN of a buffer; null where there is none (or no number)."""
+    import numpy as np
+
+    wide = array.astype(np.float64)
+    finite = wide[np.isfinite(wide)]
+    low, high = (float(finite.min()), float(finite.max())) if finite.size else (None, None)
+    nans = int(np.isnan(wide).sum())
+    return {"arg": number, "dtype": kind, "shape": list(array.shape), "min": low, "max": high, "nan": nans}
+
+
+def _text(document: dict[str, Any]) -> str:
+    lines = [f"{document['kernel']} for {document['arch']}"]
+    for b in document["buffers"]:
+        reach = "no finite elements" if b["min"] is None else f"{b['min']:.6g} to {b['max']:.6g}"
+        lines.append(f"  {b['arg']}: {b['dtype']}[{','.join(map(str, b['shape']))}], {reach}, {b['nan']} NaN")
+    return "\n".join([*lines, f"{document['seconds']:.2f} s, {document['instructions']:,} wave-instructions"])

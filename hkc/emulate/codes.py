@@ -1,0 +1,22 @@
+"""Every code of the emulator, with one sentence for `hkc explain`."""
+
+from __future__ import annotations
+
+CODES: dict[str, str] = {
+    "HK701": "Every instruction that a kernel reaches has a known meaning; the emulator never guesses.",
+    "HK702": "This form of the instruction is one that the emulator has not learned.",
+    "HK703": "A kernel uses instructions that its chip has.",
+    "HK704": "An access to memory lies inside an allocation; scratch accesses lie inside the lane's own bytes.",
+    "HK705": "Memory is read and written from outside within one allocation.",
+    "HK706": "The emulator runs code objects for chips of which it has tables.",
+    "HK707": "A code object refers to symbols of its own; a loader has nothing else to fill in.",
+    "HK708": "A jump leads to the start of an instruction.",
+    "HK709": "A kernel ends; after very many steps it counts as an endless loop.",
+    "HK710": "All waves of a workgroup that have not ended arrive at a barrier.",
+    "HK711": "A launch asks for no more threads and LDS than kernel and chip allow, and for modes that they have.",
+    "HK712": "A launch gives the arguments that the kernel's metadata lists, each of the size listed there.",
+    "HK713": "A code object's file can be read.",
+    "HK714": "A kernel's arguments are buffers, numbers and structs; images, queues and the like can't be made.",
+    "HK715": "What a kernel's registers, LDS and scratch take fits into this machine's address space.",
+    "HK716": "A kernel uses only vector registers that its descriptor asks for.",
+}
