@@ -8,12 +8,6 @@ The analysis is the running error analysis of Higham, "Accuracy and Stability of
 3.3 and 4.2, without dropping second-order terms. Every function spreads the errors of its operands and adds its own
 rounding: `ulps` times the spacing at the largest value the computed result may have.
 
-A sum of n terms is bounded for every order of its n - 1 additions by ((1 + u)^n - 1) times the sum of the magnitudes. A
-matrix product adds two to its depth: matrix units cut the products of a group below 2^-24 of the largest and let the
-accumulator join by one more cut and one more rounding per group (the rule is in `hkc/emulate/matrix.py`), and groups of
-more than one product have additions to spare. An addition right after it, in the same meaning, is part of that sum,
-since an accumulator takes part in every one of its additions.
-
 An error is 0 where a result is certain, infinities and NaN included; it is infinite where nothing is known: past an
 overflow, at a division by what may be zero. Truth values are uncertain (error 1) where the operands' errors overlap.
 """
@@ -33,9 +27,6 @@ from hkc.support.dtypes import from_numpy
 
 FLOAT64_ROUNDOFF = 2.0**-53
 """The error of the values themselves, which are computed in float64."""
-
-_EXTRA_ROUNDINGS = 2
-"""What a matrix unit may round beyond one rounding per product."""
 
 
 class Bounded(np.lib.mixins.NDArrayOperatorsMixin):
@@ -67,7 +58,7 @@ class Bounded(np.lib.mixins.NDArrayOperatorsMixin):
             return made
         with np.errstate(all="ignore"):
             rounded = np.isfinite(made.value) & (made.value.astype(np.float16) != made.value)
-        error = np.where(rounded, _precision(made.dtype)[0] * np.abs(made.value), 0.0)
+        error = np.where(rounded, precision(made.dtype)[0] * np.abs(made.value), 0.0)
         return cls(made.value, error if error.any() else None, made.dtype)
 
     @property
@@ -109,6 +100,10 @@ class Bounded(np.lib.mixins.NDArrayOperatorsMixin):
             raise ValueError("a decision depends on rounding errors")
         return self.value
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        """The plain values, where all are certain: masks and indices."""
+        return np.array(self._certain(), dtype)
+
     def copy(self) -> Bounded:
         """A copy that can be written to."""
         return self._moved(np.array)
@@ -117,9 +112,7 @@ class Bounded(np.lib.mixins.NDArrayOperatorsMixin):
         """Converted as `hkc_tile.cast` does it."""
         target = np.dtype(dtype)
         if is_float(target):
-            value = self.value.astype(np.float64)
-            ulps = 0.0 if _holds(target, self.dtype) else 0.5
-            return _settled(value, self.error, target, ulps, decided=np.isfinite(self.spread))
+            return self._rounded(target, 0.5)
         if not is_float(self.dtype):
             error = self.error if self.dtype.kind == "b" else _all_or_nothing(self)
             return Bounded(self.value.astype(target), error, target)
@@ -128,6 +121,15 @@ class Bounded(np.lib.mixins.NDArrayOperatorsMixin):
             ends = [np.abs(np.trunc(self.value + side * self.spread) - whole) for side in (-1, 1)]
             return Bounded(whole.astype(target), None if self.error is None else np.maximum(*ends), target)
 
+    def toward_zero(self, dtype: Any) -> Bounded:
+        """Converted to another float type by cutting digits off."""
+        return self._rounded(np.dtype(dtype), 1.0)
+
+    def _rounded(self, target: Any, ulps: float) -> Bounded:
+        value = self.value.astype(np.float64)
+        ulps = 0.0 if _holds(target, self.dtype) else ulps
+        return settled(value, self.error, target, ulps, decided=np.isfinite(self.spread))
+
     def view(self, dtype: Any) -> Bounded:
         """The same bits as another integer type."""
         if is_float(self.dtype) or is_float(dtype):
@@ -135,14 +137,18 @@ class Bounded(np.lib.mixins.NDArrayOperatorsMixin):
         return Bounded(self.value.view(dtype), self.error, dtype)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any) -> Any:
+        from hkc.reference.sums import FOLDS, product, update
+
+        if method == "at":
+            return update(ufunc, *inputs)
         operands = [_lifted(x, self.dtype) for x in inputs]
         keywords = {k: v for k, v in keywords.items() if k != "dtype"}
         with np.errstate(all="ignore"):
-            if method == "reduce" and ufunc in _FOLDS:
-                return _FOLDS[ufunc](*operands, **keywords)
+            if method == "reduce" and ufunc in FOLDS:
+                return FOLDS[ufunc](*operands, **keywords)
             if method == "__call__" and not keywords:
                 if ufunc is np.matmul:
-                    return _matmul(*operands)
+                    return product(*operands)
                 if ufunc in SPREADS:
                     return _apply(ufunc, *operands)
         return NotImplemented
@@ -150,6 +156,10 @@ class Bounded(np.lib.mixins.NDArrayOperatorsMixin):
     def __array_function__(self, function: Any, types: Any, arguments: Any, keywords: Any) -> Any:
         if function is np.where:
             return _where(*(_lifted(x, self.dtype) for x in arguments))
+        if function is np.concatenate:
+            return _concatenate(arguments[0], **keywords)
+        if function in (np.argmax, np.argmin):
+            return _extreme_place(function, self, **keywords)
         if function in _MOVES:
             return self._moved(lambda part: function(part, *arguments[1:], **keywords))
         return NotImplemented
@@ -165,7 +175,7 @@ def is_float(dtype: Any) -> bool:
 
 
 @functools.cache
-def _precision(dtype: Any) -> tuple[float, float, float]:
+def precision(dtype: Any) -> tuple[float, float, float]:
     """Unit roundoff, half the spacing of subnormals, and the largest number."""
     known = from_numpy(dtype)
     assert known is not None
@@ -177,7 +187,7 @@ def _holds(wide: Any, narrow: Any) -> bool:
     """Every number of the one dtype is one of the other."""
     if not is_float(narrow):
         return False
-    (fine, small, large), (coarse, least, most) = _precision(wide), _precision(narrow)
+    (fine, small, large), (coarse, least, most) = precision(wide), precision(narrow)
     return fine <= coarse and small <= least and large >= most
 
 
@@ -196,12 +206,12 @@ def _all_or_nothing(*operands: Bounded) -> Any:
     return np.where(unsure, np.inf, 0.0)
 
 
-def _settled(value: Any, error: Any, dtype: Any, ulps: float, decided: Any) -> Bounded:
+def settled(value: Any, error: Any, dtype: Any, ulps: float, decided: Any) -> Bounded:
     """A result from its value and the error that its operands brought: adds `ulps` of rounding, sees to overflow.
 
     `decided` says where a value that is no finite number is certain to be just that.
     """
-    roundoff, tiny, largest = _precision(dtype)
+    roundoff, tiny, largest = precision(dtype)
     with np.errstate(all="ignore"):
         brought = 0.0 if error is None else error
         size = np.abs(value) + brought
@@ -227,7 +237,9 @@ _MOVES = frozenset({np.transpose, np.reshape, np.broadcast_to, np.expand_dims, n
 
 def _apply(ufunc: Any, *operands: Bounded) -> Bounded:
     if ufunc is np.add and any(x.sum_of for x in operands):
-        return _joined(*operands)
+        from hkc.reference.sums import joined
+
+        return joined(*operands)
     value = ufunc(*(x.value for x in operands))
     exact = all(x.error is None for x in operands)
     dtype = operands[0].dtype
@@ -238,7 +250,7 @@ def _apply(ufunc: Any, *operands: Bounded) -> Bounded:
     if not is_float(dtype):
         return Bounded(value, _all_or_nothing(*operands), value.dtype)
     error = None if exact else SPREADS[ufunc](value, *operands)
-    return _settled(value, error, dtype, ULPS.get(ufunc, 0.0), _decided(ufunc, operands))
+    return settled(value, error, dtype, ULPS.get(ufunc, 0.0), _decided(ufunc, operands))
 
 
 def _decided(ufunc: Any, operands: tuple[Bounded, ...]) -> Any:
@@ -262,90 +274,21 @@ def _where(condition: Bounded, x: Bounded, y: Bounded) -> Bounded:
     return Bounded(value, np.where(condition.spread != 0, np.where(np.isnan(other), np.inf, other), error), x.dtype)
 
 
-# Sums.
+def _concatenate(parts: Any, axis: int) -> Bounded:
+    value = np.concatenate([p.value for p in parts], axis=axis)
+    if all(p.error is None for p in parts):
+        return Bounded(value, None, parts[0].dtype)
+    return Bounded(value, np.concatenate([p.errors for p in parts], axis=axis), parts[0].dtype)
 
 
-def _reduce(ufunc: Any, values: Any, axis: int, keepdims: bool) -> Any:
-    """NumPy's fold, without its widening of integers."""
-    return ufunc.reduce(values, axis=axis, keepdims=keepdims, dtype=values.dtype)
-
-
-def _growth(dtype: Any, roundings: int) -> float:
-    """How much so many roundings can add to a sum, relative to the sum of the magnitudes."""
-    return float(np.expm1(roundings * np.log1p(_precision(dtype)[0])))
-
-
-def _matmul(a: Bounded, b: Bounded) -> Bounded:
-    value, magnitude = a.value @ b.value, np.abs(a.value) @ np.abs(b.value)
-    brought: Any = 0.0
-    if a.error is not None:
-        brought = brought + a.error @ (np.abs(b.value) + b.spread)
-    if b.error is not None:
-        brought = brought + np.abs(a.value) @ b.error
-    terms = int(np.count_nonzero((a.value != 0).any(axis=-2) & (b.value != 0).any(axis=-1)))  # adding 0 is exact
-    result = _of_sum(value, brought, magnitude + brought, terms + _EXTRA_ROUNDINGS, a.dtype)
-    return Bounded(result.value, result.error, result.dtype, (terms, magnitude, brought))
-
-
-def _joined(x: Bounded, y: Bounded) -> Bounded:
-    """A matrix product and what is added to it, as one sum."""
-    product, other = (x, y) if x.sum_of else (y, x)
-    assert product.sum_of is not None
-    terms, magnitude, brought = product.sum_of
-    brought = brought + other.spread
-    total = magnitude + np.abs(other.value) + brought
-    return _of_sum(x.value + y.value, brought, total, terms + _EXTRA_ROUNDINGS, product.dtype)
-
-
-def _of_sum(value: Any, brought: Any, magnitude: Any, roundings: int, dtype: Any) -> Bounded:
-    """A sum in any order, from the error its terms brought and the sum of their magnitudes."""
-    _, tiny, largest = _precision(dtype)
-    own = (_growth(dtype, roundings) + FLOAT64_ROUNDOFF * roundings) * magnitude + roundings * tiny
-    error = np.where(magnitude == 0, 0.0, np.where(magnitude > largest, np.inf, brought + own))
-    return _settled(value, error, dtype, 0.0, np.isfinite(brought) if np.ndim(brought) else True)
-
-
-def _fold_sum(x: Bounded, axis: int, keepdims: bool) -> Bounded:
-    value = _reduce(np.add, x.value, axis, keepdims)
-    if not is_float(x.dtype):
-        return Bounded(value, _fold_uncertain(x, axis, keepdims), x.dtype)
-    brought = _reduce(np.add, x.errors, axis, keepdims)
-    magnitude = _reduce(np.add, np.abs(x.value), axis, keepdims) + brought
-    return _of_sum(value, brought, magnitude, x.shape[axis], x.dtype)
-
-
-def _fold_product(x: Bounded, axis: int, keepdims: bool) -> Bounded:
-    value = _reduce(np.multiply, x.value, axis, keepdims)
-    if not is_float(x.dtype):
-        return Bounded(value, _fold_uncertain(x, axis, keepdims), x.dtype)
-    high = _reduce(np.multiply, np.abs(x.value) + x.spread, axis, keepdims)
-    roundings = x.shape[axis]
-    error = high - np.abs(value) + _growth(x.dtype, roundings) * high + roundings * _precision(x.dtype)[1]
-    decided = np.all((x.spread < np.abs(x.value)) | (x.spread == 0), axis=axis, keepdims=keepdims)
-    return _settled(value, np.where(high > _precision(x.dtype)[2], np.inf, error), x.dtype, 0.0, decided)
-
-
-def _fold_extreme(ufunc: Any) -> Callable[..., Bounded]:
-    def fold(x: Bounded, axis: int, keepdims: bool) -> Bounded:
-        value = _reduce(ufunc, x.value, axis, keepdims)
-        if x.error is None:
-            return Bounded(value, None, x.dtype)
-        ends = [_reduce(ufunc, x.value + side * x.error, axis, keepdims) for side in (-1, 1)]
-        error = np.maximum(*(np.abs(end - value) for end in ends))
-        return _settled(value, error, x.dtype, 0.0, np.all(np.isfinite(x.error), axis=axis, keepdims=keepdims))
-
-    return fold
-
-
-def _fold_uncertain(x: Bounded, axis: int, keepdims: bool) -> Any:
+def _extreme_place(function: Any, x: Bounded, axis: int) -> Bounded:
+    """Where the largest or smallest element is: unknown where another one within its error could take its place."""
+    found = function(x.value, axis=axis)
     if x.error is None:
-        return None
-    return np.where(np.any(x.error != 0, axis=axis, keepdims=keepdims), np.inf, 0.0)
-
-
-_FOLDS: dict[Any, Callable[..., Bounded]] = {
-    np.add: _fold_sum,
-    np.multiply: _fold_product,
-    np.maximum: _fold_extreme(np.maximum),
-    np.minimum: _fold_extreme(np.minimum),
-}
+        return Bounded(found, None, found.dtype)
+    chosen = np.expand_dims(found, axis)
+    best, reach = (np.take_along_axis(part, chosen, axis) for part in (x.value, x.errors))
+    with np.errstate(all="ignore"):
+        near = ~(np.abs(x.value - best) > x.errors + reach) & (x.errors + reach > 0)
+    np.put_along_axis(near, chosen, False, axis)
+    return Bounded(found, np.where(near.any(axis=axis), np.inf, 0.0), found.dtype)

@@ -34,6 +34,10 @@ def _either(value: Any, x: Any, y: Any) -> Any:
     return np.maximum(x.spread, y.spread)
 
 
+def _step(value: Any, x: Any) -> Any:
+    return np.where(x.spread == 0, 0.0, x.spread + 1.0)
+
+
 def _root(value: Any, x: Any) -> Any:
     low = x.value - x.spread
     moved = x.spread / (value + np.sqrt(np.maximum(low, 0)))
@@ -69,6 +73,7 @@ SPREADS: dict[Any, Callable[..., Any]] = {
     np.add: _sum, np.subtract: _sum, np.multiply: _product, np.divide: _quotient,
     np.negative: _same, np.absolute: _same, np.invert: _same,
     np.maximum: _either, np.minimum: _either, np.fmax: _either, np.fmin: _either,
+    np.logical_and: _either, np.logical_or: _either, np.logical_not: _same, np.rint: _step, np.floor: _step,
     np.bitwise_and: _either, np.bitwise_or: _either, np.bitwise_xor: _either,
     np.sqrt: _root, np.exp: _exponential(1.0), np.exp2: _exponential(float(np.log(2))),
     np.log: _logarithm(1.0), np.log2: _logarithm(float(1 / np.log(2))),

@@ -118,6 +118,8 @@ class _Walk:
 
     def _evaluate(self, op: Any, operands: list[Any]) -> list[Any]:
         meaning, operands, attributes = _meaning(op, operands)
+        if "combine" in attributes:
+            attributes["combine"] = self._function(op, attributes["combine"])
         kinds = [record_type(r.type) for r in op.results]
         with np.errstate(all="ignore"):
             made = evaluate(
@@ -125,6 +127,13 @@ class _Walk:
             )
         results = made if isinstance(made, tuple) else (made,)
         return [int(r) if isinstance(k, IndexType) else self._settled(r) for r, k in zip(results, kinds, strict=False)]
+
+    def _function(self, op: Any, symbol: str) -> Callable[..., tuple[Any, ...]]:
+        """A function of the module, as one of arrays."""
+        while op.name != "builtin.module":
+            op = op.parent
+        body = ir.SymbolTable(op)[symbol].regions[0].blocks[0]
+        return lambda *arguments: tuple(self.block(body, arguments))
 
     def _settled(self, value: Any) -> Any:
         """A result as what the walk computes with: meanings may make plain arrays (`iota`), or NumPy scalars."""

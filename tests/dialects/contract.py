@@ -126,10 +126,11 @@ def emulate(
 
 
 def sample(dtype: np.dtype[Any], shape: tuple[int, ...], seed: int = 0) -> Any:
-    """Numbers of a dtype that tell elements apart."""
+    """Numbers of a dtype that tell elements apart; whole ones are not 0."""
     rng = np.random.default_rng(seed)
     if dtype.kind in "iu":
-        return rng.integers(-100, 100, shape).astype(dtype)
+        values = rng.integers(-100, 100, shape).astype(dtype)
+        return np.where(values == 0, dtype.type(1), values)
     if dtype.kind == "b":
         return rng.integers(0, 2, shape).astype(dtype)
     return rng.standard_normal(shape).astype(dtype)

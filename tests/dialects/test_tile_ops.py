@@ -23,8 +23,9 @@ def extents(tile: str) -> tuple[int, ...]:
     return tuple(int(n) for n in tile[7:-1].split("x")[:-1])
 
 
-def element(tile: str) -> str:
-    return tile[7:-1].split("x")[-1]
+def element(kind: str) -> str:
+    """The element of a tile or tensor type; a scalar type is its own."""
+    return re.sub(r"^(tensor|memref)<[?x\d]*x|(, strided.*)?>$", "", kind)
 
 
 def tensor(tile: str) -> str:
@@ -32,59 +33,91 @@ def tensor(tile: str) -> str:
     return f"memref<{'?x' * rank}{element(tile)}, strided<[{', '.join('?' * rank)}]>>"
 
 
+def constant(name: str, kind: str, value: int = 0) -> str:
+    if kind == "i1":
+        return f"{name} = arith.constant {'true' if value else 'false'}"
+    return f"{name} = arith.constant {value}{'.0' if 'f' in kind else ''} : {kind}"
+
+
 def kernel(lines: list[str], inputs: dict[str, str], results: dict[str, str], offset: int = 0) -> str:
-    """A kernel that loads tiles (all at `offset`), runs lines, and stores tiles at 0. Tiles are given by SSA name."""
-    head, text = [], [f"%at = arith.constant {offset} : index", "%zero = arith.constant 0 : index"]
-    stores = []
-    for i, (name, tile) in enumerate((*inputs.items(), *results.items())):
-        rank, kind = len(extents(tile)), element(tile)
-        index, zeros, ats = (", ".join([word] * rank) for word in ("index", "%zero", "%at"))
-        dims = ", ".join(f'"d{i}_{d}"' for d in range(rank))
-        head.append(f'%t{i}: {tensor(tile)} {{hkc.name = "t{i}", hkc.dims = [{dims}]}}')
-        if i >= len(inputs):
-            stores.append(f'"hkc_tile.store"({name}, %t{i}, {zeros}) : ({tile}, {tensor(tile)}, {index}) -> ()')
+    """A kernel that loads tiles (all at `offset`), runs lines, and stores tiles at 0. Tiles are given by SSA name.
+
+    An input that is a tensor is an argument; a scalar input is 1, an index `offset`.
+    """
+    head, text, stores = [], [constant("%at", "index", offset), constant("%zero", "index")], []
+    for i, (name, kind) in enumerate((*inputs.items(), *results.items())):
+        if not kind.startswith(("tensor", "memref")):
+            text.append(constant(name, kind, offset if kind == "index" else 1))
             continue
-        fill = "false" if kind == "i1" else f"0.0 : {kind}" if "f" in kind else f"0 : {kind}"
-        text += [
-            f"%fill{i} = arith.constant {fill}",
-            f'{name} = "hkc_tile.load"(%t{i}, %fill{i}, {ats}) : ({tensor(tile)}, {kind}, {index}) -> {tile}',
-        ]
+        rank = kind.count("?") // 2 if kind.startswith("memref") else len(extents(kind))
+        source, argument = (kind, name) if kind.startswith("memref") else (tensor(kind), f"%t{i}")
+        dims = ", ".join(f'"d{i}_{d}"' for d in range(rank))
+        head.append(f'{argument}: {source} {{hkc.name = "{name[1:]}", hkc.dims = [{dims}]}}')
+        index, zeros, ats = (", ".join([word] * rank) for word in ("index", "%zero", "%at"))
+        if name in results:
+            stores.append(f'"hkc_tile.store"({name}, {argument}, {zeros}) : ({kind}, {source}, {index}) -> ()')
+        elif kind.startswith("tensor"):
+            text += [
+                constant(f"%fill{i}", element(kind)),
+                f'{name} = "hkc_tile.load"({argument}, %fill{i}, {ats})'
+                f" : ({source}, {element(kind)}, {index}) -> {kind}",
+            ]
     body = "\n  ".join([*text, *lines, *stores, "return"])
     attributes = '{hkc.kernel, hkc.grid = ["1"], hkc.hints = {}}'
-    return f"func.func @k({', '.join(head)}) attributes {attributes} {{\n  {body}\n}}\n"
+    return f"func.func @k({', '.join(head)}) attributes {attributes} {{\n  {body}\n}}\n{COMBINE}"
 
 
-def check(text: str, arrays: list[Any], results: dict[str, Any], arch: str, general: bool = True) -> None:
-    """Each entry point stores, within the bounds, what the meanings say; `results` are the outputs before, by name."""
-    tensors = [*arrays, *results.values()]
-    wanted = worker.call("contract:run_tiles", text, {f"t{i}": a for i, a in enumerate(tensors)}, True)
+COMBINE = """
+func.func private @affine(%a: f32, %b: f32, %c: f32, %d: f32) -> (f32, f32) {
+  %e = arith.mulf %a, %c : f32
+  %f = arith.mulf %b, %c : f32
+  %g = arith.addf %f, %d : f32
+  return %e, %g : f32, f32
+}
+"""
+"""What examples of scans combine with: maps x -> a x + b, one after the other."""
+
+
+def check(text: str, tensors: dict[str, Any], arch: str, general: bool = True) -> None:
+    """Each entry point leaves in all tensors, by name in the order of the arguments, what the meanings say, within the
+    bounds."""
+    wanted = worker.call("contract:run_tiles", text, tensors, True)
     code = compiled(text, arch, "tile")
+    arguments = [(*a.shape, *(s // a.itemsize for s in a.strides)) for a in tensors.values()]
     for symbol in ("k", "k__general")[: 1 + general]:
-        arguments = [(*a.shape, *(s // a.itemsize for s in a.strides)) for a in tensors]
-        after = emulate(code, symbol, tensors, arguments)
-        for i, name in enumerate(results, len(arrays)):
-            compared = compare(after[i], *wanted[f"t{i}"])
-            assert compared.ok, f"{symbol} {name}: {compared}, inputs {[a[compared.worst] for a in arrays]}"
+        for name, found in zip(tensors, emulate(code, symbol, list(tensors.values()), arguments), strict=True):
+            compared = compare(found, *wanted[name])
+            assert compared.ok, f"{symbol} {name}: {compared}"
 
+
+SPECIAL_FORM = {"tile_id", "assert", "print", "load", "item"}
+"""Ops whose use is not to be seen in one tile: grids, what stops or prints, loads (below), scalars."""
 
 EXAMPLES = [
     pytest.param(example, id=f"{name}-{i}")
     for name, record in TILE_DIALECT.ops.items()
-    if name not in ("load", "store", "tile_id")
+    if name not in SPECIAL_FORM
     for i, example in enumerate(record.examples)
 ]
+EXAMPLE = re.compile(r'(?:([%\w, ]+) = )?"[\w.]+"\(([^)]*)\)(?: \{[^}]*\})? : \((.*)\) -> (.*)$')
 
 
 @pytest.mark.parametrize("arch", CHIPS)
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_machine_code_does_what_the_op_means(example: str, arch: str) -> None:
-    found = re.match(r"(%\w+) = \"[\w.]+\"\(([^)]*)\)(?: \{[^}]*\})? : \((.*)\) -> (.*)$", example)
+    found = EXAMPLE.match(example)
     assert found is not None
-    result, operands, types, kind = found.groups()
+    names, operands, types, kinds = (found[i] or "" for i in (1, 2, 3, 4))
     inputs = dict(zip([o.strip() for o in operands.split(",") if o], split_types(types), strict=True))
-    arrays = [sample(ELEMENTS[element(t)], extents(t), i) for i, t in enumerate(inputs.values())]
-    before = {result: np.zeros(extents(kind), ELEMENTS[element(kind)])}
-    check(kernel([example], inputs, {result: kind}), arrays, before, arch)
+    results = dict(zip([n.strip() for n in names.split(",") if n], split_types(kinds.strip("()")), strict=True))
+    covered = next(extents(t) for t in (*results.values(), *inputs.values()) if t.startswith("tensor"))
+    tensors = {}
+    for i, (name, kind) in enumerate(inputs.items()):
+        if kind.startswith(("tensor", "memref")):
+            shape = extents(kind) if kind.startswith("tensor") else tuple(n + 3 for n in covered)
+            tensors[name[1:]] = sample(ELEMENTS[element(kind)], shape, i)
+    tensors |= {n[1:]: np.zeros(extents(k), ELEMENTS[element(k)]) for n, k in results.items()}
+    check(kernel([example], inputs, results), tensors, arch)
 
 
 SPECIAL = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-40, -3e-45, 1e-38, 88.7, -103.5, 65504.0, 6e-8, 3e38, 0.5]
@@ -119,8 +152,9 @@ def run_together(kind: str, arch: str, ops: dict[str, tuple[str, str]]) -> None:
         results[name] = f"tensor<16x32x{out}>"
         lines.append(f'{name} = "{word}"({operands}) {attributes} : ({types}) -> {results[name]}')
     text = kernel(lines, {"%a": tile, "%b": tile}, results)
-    before = {name: np.zeros((16, 32), ELEMENTS[element(t)]) for name, t in results.items()}
-    check(text, [numbers(kind, 0), numbers(kind, 1, nonzero=True)], before, arch, general=False)
+    tensors = {"a": numbers(kind, 0), "b": numbers(kind, 1, nonzero=True)}
+    tensors |= {name[1:]: np.zeros((16, 32), ELEMENTS[element(t)]) for name, t in results.items()}
+    check(text, tensors, arch, general=False)
 
 
 @pytest.mark.parametrize("arch", CHIPS)
@@ -150,4 +184,4 @@ def test_loads_beyond_the_edges_give_the_fill(kind: str, offset: int, arch: str)
     for reach in (8, 16):  # rows of 16-byte multiples, and others
         array = sample(ELEMENTS[element(kind)], tuple(n + reach for n in extents(kind)), 1)
         out = np.zeros(tuple(n - 3 for n in extents(kind)), ELEMENTS[element(kind)])
-        check(text, [array], {"%b": out if reach == 8 else np.zeros(extents(kind), out.dtype)}, arch, general=True)
+        check(text, {"a": array, "b": out if reach == 8 else np.zeros(extents(kind), out.dtype)}, arch)

@@ -120,6 +120,31 @@ def test_other_folds_stay_within_the_bound(seed: int, kind: str, dtype: Any) -> 
     assert_within(Reduce.meaning(computed, axis=1, kind=kind), Reduce.meaning(bounded, axis=1, kind=kind))
 
 
+@given(st.integers(0, 10**6), st.integers(1, 40), st.sampled_from(FLOATS))
+def test_updates_of_one_place_in_any_order_stay_within_the_bound(seed: int, count: int, dtype: Any) -> None:
+    rng = np.random.default_rng(seed)
+    start, new = rng.standard_normal(4).astype(dtype), rng.standard_normal(count).astype(dtype)
+    places = rng.integers(0, 4, count)
+    bounded = Bounded.exact(start.copy())
+    np.add.at(bounded, places, Bounded.exact(new))  # type: ignore[arg-type]
+    for order in (np.arange(count), np.arange(count)[::-1], rng.permutation(count)):
+        total = start.copy()
+        for i in order:
+            total[places[i]] = total[places[i]] + new[i]
+        assert_within(total, bounded)
+
+
+@given(st.data(), st.sampled_from(FLOATS))
+def test_places_of_extremes_are_known_or_said_to_be_unknown(data: Any, dtype: Any) -> None:
+    x = data.draw(values(dtype)).reshape(4, 6)
+    with np.errstate(all="ignore"):
+        computed, bounded = x * x - x, Bounded.exact(x) * Bounded.exact(x) - Bounded.exact(x)
+    finite = np.isfinite(bounded.value) & np.isfinite(bounded.errors) & np.isfinite(computed)
+    kept = _kept(bounded, finite)
+    place: Bounded = np.argmax(kept, axis=1)  # type: ignore[call-overload]
+    assert_within(np.argmax(np.where(finite, computed, 0), axis=1), place)
+
+
 def dots(seed: int, depth: int, dtype: Any, scale: float = 1.0) -> tuple[Any, Any, Any]:
     rng = np.random.default_rng(seed)
     a, b = rng.standard_normal((6, depth)).astype(dtype), rng.standard_normal((depth, 5)).astype(dtype)

@@ -1,0 +1,139 @@
+"""Sums and other folds of arrays that carry error bounds.
+
+A sum of n terms is bounded for every order of its n - 1 additions by ((1 + u)^n - 1) times the sum of the magnitudes. A
+matrix product adds two to its depth: matrix units cut the products of a group below 2^-24 of the largest and let the
+accumulator join by one more cut and one more rounding per group (the rule is in `hkc/emulate/matrix.py`), and groups of
+more than one product have additions to spare. An addition right after it, in the same meaning, is part of that sum,
+since an accumulator takes part in every one of its additions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from hkc.reference.bounded import FLOAT64_ROUNDOFF, Bounded, is_float, precision, settled
+
+_EXTRA_ROUNDINGS = 2
+"""What a matrix unit may round beyond one rounding per product."""
+
+
+def _reduce(ufunc: Any, values: Any, axis: int, keepdims: bool) -> Any:
+    """NumPy's fold, without its widening of integers."""
+    return ufunc.reduce(values, axis=axis, keepdims=keepdims, dtype=values.dtype)
+
+
+def _growth(dtype: Any, roundings: int) -> float:
+    """How much so many roundings can add to a sum, relative to the sum of the magnitudes."""
+    return float(np.expm1(roundings * np.log1p(precision(dtype)[0])))
+
+
+def product(a: Bounded, b: Bounded) -> Bounded:
+    """The matrix product."""
+    if not is_float(a.dtype):
+        unsure = a.error is not None or b.error is not None
+        value = a.value @ b.value
+        return Bounded(value, np.full(value.shape, np.inf) if unsure else None, value.dtype)
+    value, magnitude = a.value @ b.value, np.abs(a.value) @ np.abs(b.value)
+    brought: Any = 0.0
+    if a.error is not None:
+        brought = brought + a.error @ (np.abs(b.value) + b.spread)
+    if b.error is not None:
+        brought = brought + np.abs(a.value) @ b.error
+    terms = int(np.count_nonzero((a.value != 0).any(axis=-2) & (b.value != 0).any(axis=-1)))  # adding 0 is exact
+    result = _of_sum(value, brought, magnitude + brought, terms + _EXTRA_ROUNDINGS, a.dtype)
+    return Bounded(result.value, result.error, result.dtype, (terms, magnitude, brought))
+
+
+def joined(x: Bounded, y: Bounded) -> Bounded:
+    """A matrix product and what is added to it, as one sum."""
+    product, other = (x, y) if x.sum_of else (y, x)
+    assert product.sum_of is not None
+    terms, magnitude, brought = product.sum_of
+    brought = brought + other.spread
+    total = magnitude + np.abs(other.value) + brought
+    return _of_sum(x.value + y.value, brought, total, terms + _EXTRA_ROUNDINGS, product.dtype)
+
+
+def _of_sum(value: Any, brought: Any, magnitude: Any, roundings: int, dtype: Any) -> Bounded:
+    """A sum in any order, from the error its terms brought and the sum of their magnitudes."""
+    _, tiny, largest = precision(dtype)
+    own = (_growth(dtype, roundings) + FLOAT64_ROUNDOFF * roundings) * magnitude + roundings * tiny
+    error = np.where(magnitude == 0, 0.0, np.where(magnitude > largest, np.inf, brought + own))
+    return settled(value, error, dtype, 0.0, np.isfinite(brought) if np.ndim(brought) else True)
+
+
+def _fold_sum(x: Bounded, axis: int, keepdims: bool) -> Bounded:
+    value = _reduce(np.add, x.value, axis, keepdims)
+    if not is_float(x.dtype):
+        return Bounded(value, _fold_uncertain(x, axis, keepdims), x.dtype)
+    brought = _reduce(np.add, x.errors, axis, keepdims)
+    magnitude = _reduce(np.add, np.abs(x.value), axis, keepdims) + brought
+    return _of_sum(value, brought, magnitude, x.shape[axis], x.dtype)
+
+
+def _fold_product(x: Bounded, axis: int, keepdims: bool) -> Bounded:
+    value = _reduce(np.multiply, x.value, axis, keepdims)
+    if not is_float(x.dtype):
+        return Bounded(value, _fold_uncertain(x, axis, keepdims), x.dtype)
+    high = _reduce(np.multiply, np.abs(x.value) + x.spread, axis, keepdims)
+    roundings = x.shape[axis]
+    error = high - np.abs(value) + _growth(x.dtype, roundings) * high + roundings * precision(x.dtype)[1]
+    decided = np.all((x.spread < np.abs(x.value)) | (x.spread == 0), axis=axis, keepdims=keepdims)
+    return settled(value, np.where(high > precision(x.dtype)[2], np.inf, error), x.dtype, 0.0, decided)
+
+
+def _fold_extreme(ufunc: Any) -> Callable[..., Bounded]:
+    def fold(x: Bounded, axis: int, keepdims: bool) -> Bounded:
+        value = _reduce(ufunc, x.value, axis, keepdims)
+        if x.error is None:
+            return Bounded(value, None, x.dtype)
+        ends = [_reduce(ufunc, x.value + side * x.error, axis, keepdims) for side in (-1, 1)]
+        error = np.maximum(*(np.abs(end - value) for end in ends))
+        return settled(value, error, x.dtype, 0.0, np.all(np.isfinite(x.error), axis=axis, keepdims=keepdims))
+
+    return fold
+
+
+def _fold_uncertain(x: Bounded, axis: int, keepdims: bool) -> Any:
+    if x.error is None:
+        return None
+    return np.where(np.any(x.error != 0, axis=axis, keepdims=keepdims), np.inf, 0.0)
+
+
+def _fold_logical(ufunc: Any) -> Callable[..., Bounded]:
+    def fold(x: Bounded, axis: int, keepdims: bool) -> Bounded:
+        value = _reduce(ufunc, x.value, axis, keepdims)
+        if x.error is None:
+            return Bounded(value, None, np.bool_)
+        return Bounded(value, np.max(x.error, axis=axis, keepdims=keepdims), np.bool_)
+
+    return fold
+
+
+def update(ufunc: Any, target: Bounded, where: Any, new: Any) -> None:
+    """`ufunc.at`: elements of `target` combined with new ones in any order; several may go to one place."""
+    new = new if isinstance(new, Bounded) else Bounded.exact(np.asarray(new, target.dtype))
+    brought, magnitude = np.array(target.errors), np.abs(target.value.astype(np.float64)) + target.errors
+    counts = np.zeros(target.shape)
+    (np.add if ufunc is np.add else np.maximum).at(brought, where, new.spread)
+    np.add.at(magnitude, where, np.abs(new.value) + new.spread)
+    np.add.at(counts, where, 1)
+    ufunc.at(target.value, where, new.value)
+    if ufunc is np.add and is_float(target.dtype):
+        # Between two updates, counts and magnitudes only grow: the bound of one sum of all that came to a place.
+        brought = brought + np.expm1(counts * np.log1p(precision(target.dtype)[0])) * magnitude
+        brought = np.where(magnitude > precision(target.dtype)[2], np.inf, brought)
+    target.error = brought if brought.any() else None
+
+
+FOLDS: dict[Any, Callable[..., Bounded]] = {
+    np.logical_and: _fold_logical(np.logical_and),
+    np.logical_or: _fold_logical(np.logical_or),
+    np.add: _fold_sum,
+    np.multiply: _fold_product,
+    np.maximum: _fold_extreme(np.maximum),
+    np.minimum: _fold_extreme(np.minimum),
+}
