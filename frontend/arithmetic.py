@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
+from typing import Any
 
+from hkc.dialects.builtin import BUILTINS
 from hkc.dialects.types import IndexType, ScalarType, TileType, extents
 from hkc.frontend.builder import Builder
 from hkc.frontend.program import Value
@@ -19,24 +21,30 @@ from hkc.frontend.scope import (
     is_index,
     is_number,
     is_whole,
+    scalar_dtype,
     tile_type,
 )
 from hkc.support.dtypes import DTYPES, DType
 from hkc.support.errors import HkcError, Span, error
 
-COMPARISONS = {"==": (1, 0), "!=": (13, 1), "<": (4, 2), "<=": (5, 3), ">": (2, 4), ">=": (3, 5)}
-"""The predicates of `arith.cmpf` (ordered, but `!=` holds for NaN) and of `arith.cmpi` (signed)."""
+COMPARISONS = {"==": (1, 0, 0), "!=": (13, 1, 1), "<": (4, 2, 6), "<=": (5, 3, 7), ">": (2, 4, 8), ">=": (3, 5, 9)}
+"""The predicates of `arith.cmpf` (ordered, but `!=` holds for NaN) and of `arith.cmpi`, signed and unsigned."""
 
-_FLOAT_OPS = {"+": "addf", "-": "subf", "*": "mulf", "/": "divf", "max": "maximumf", "min": "minimumf"}
+BITWISE = {"&": "andi", "|": "ori", "^": "xori", "<<": "shli", ">>": "shrsi"}
+"""The `arith` ops of integers; those of `& | ^` take bools too."""
+
+_FLOAT_OPS = {
+    "+": "addf", "-": "subf", "*": "mulf", "/": "divf",
+    "max": "maximumf", "min": "minimumf", "fmax": "maxnumf", "fmin": "minnumf",
+}  # fmt: skip
 _INT_OPS = {
-    "+": "addi",
-    "-": "subi",
-    "*": "muli",
-    "//": "floordivsi",
-    "max": "maxsi",
-    "min": "minsi",
-    "cdiv": "ceildivsi",
-}
+    "+": "addi", "-": "subi", "*": "muli", "//": "floordivsi", "max": "maxsi", "min": "minsi", "cdiv": "ceildivsi",
+    "fmax": "maxsi", "fmin": "minsi", **BITWISE,
+}  # fmt: skip
+_UNSIGNED_OPS = _INT_OPS | {
+    "//": "divui", "%": "remui", "max": "maxui", "min": "minui", "cdiv": "ceildivui", ">>": "shrui",
+    "fmax": "maxui", "fmin": "minui",
+}  # fmt: skip
 
 
 def _least_or_greatest(choose: Callable[[Number, Number], Number]) -> Callable[[Number, Number], Number]:
@@ -44,22 +52,25 @@ def _least_or_greatest(choose: Callable[[Number, Number], Number]) -> Callable[[
     return lambda a, b: a if a != a else b if b != b else choose(a, b)
 
 
-_FOLD: dict[str, Callable[[Number, Number], Number]] = {
+_FOLD: dict[str, Callable[[Any, Any], Number]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul,
     "/": operator.truediv, "//": operator.floordiv, "%": operator.mod, "cdiv": lambda a, b: -(-a // b),
-    "max": _least_or_greatest(max), "min": _least_or_greatest(min),
+    "max": _least_or_greatest(max), "min": _least_or_greatest(min), "fmax": max, "fmin": min,
+    "&": operator.and_, "|": operator.or_, "^": operator.xor,
+    "<<": lambda a, b: a << min(b, 64), ">>": lambda a, b: a >> min(b, 64),
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
 
 FLOAT_FUNCTIONS: dict[str, Callable[[float], float]] = {
     "exp": math.exp, "exp2": math.exp2, "log": math.log, "log2": math.log2,
-    "sqrt": math.sqrt, "rsqrt": lambda x: 1.0 / math.sqrt(x),
+    "sqrt": math.sqrt, "rsqrt": lambda x: 1.0 / math.sqrt(x), "sin": math.sin, "cos": math.cos, "tanh": math.tanh,
+    "erf": math.erf, "floor": math.floor, "ceil": math.ceil,
 }  # fmt: skip
 """Element-wise functions of floats: their names in the language and in the `math` dialect, and how numbers fold."""
 
 
 def binary(b: Builder, op: str, left: Operand, right: Operand, span: Span) -> Meaning:
-    """`left op right`, where `op` is an operator, `max`, `min` or `cdiv`. Raises `HkcError`."""
+    """`left op right`, where `op` is an operator, `max`, `min`, `fmax`, `fmin` or `cdiv`. Raises `HkcError`."""
     for side in (left, right):
         _refuse_non_values(op, side)
     if op in ("//", "%", "cdiv") and is_number(right.meaning) and right.meaning == 0:
@@ -94,6 +105,21 @@ def negative(b: Builder, operand: Operand, span: Span) -> Meaning:
     return binary(b, "-", Operand(0, operand.expr), operand, span)
 
 
+def inverse(b: Builder, op: str, operand: Operand, span: Span) -> Meaning:
+    """`~operand` of integers and bools, `not operand` of one bool."""
+    _refuse_non_values(op, operand)
+    meaning = operand.meaning
+    if op == "not" or isinstance(meaning, bool):
+        if isinstance(meaning, bool):
+            return not meaning
+        ones: Number = True
+    else:
+        ones = True if element_dtype(meaning) == DTYPES["bool"] else -1
+        if ones and (dtype := element_dtype(meaning)) is not None and dtype.kind == "uint":
+            ones = 2**dtype.bits - 1
+    return binary(b, "^", operand, Operand(ones, operand.expr), span)
+
+
 def function(b: Builder, name: str, operand: Operand, span: Span) -> Meaning:
     """An element-wise function of `FLOAT_FUNCTIONS`, or `abs`."""
     _refuse_non_values(name, operand)
@@ -103,6 +129,8 @@ def function(b: Builder, name: str, operand: Operand, span: Span) -> Meaning:
     dtype, value = element_dtype(meaning), operand.value
     if name == "abs" and dtype is not None and dtype.kind != "bool":
         return b.op("math.absf" if dtype.is_float else "math.absi", [value], value.type, span)
+    if dtype is not None and dtype.is_narrow:
+        raise _narrow(name, dtype, operand.span)
     if dtype is None or not dtype.is_float:
         raise error(
             "HK204",
@@ -111,6 +139,8 @@ def function(b: Builder, name: str, operand: Operand, span: Span) -> Meaning:
             notes=operand.origin("dtype"),
             hint=f"convert it first: {name}(cast(…, f32))",
         )
+    if f"math.{name}" not in BUILTINS:
+        raise error("HK435", f"`{name}` has no machine code yet", span)
     return b.op(f"math.{name}", [value], value.type, span)
 
 
@@ -152,7 +182,8 @@ def index(b: Builder, operand: Operand) -> Value:
     value = operand.value
     if isinstance(value.type, IndexType):
         return value
-    converted = b.op("arith.index_cast", [value], IndexType(), operand.span)
+    unsigned = DTYPES[scalar_dtype(value) or "i64"].kind == "uint"
+    converted = b.op("arith.index_castui" if unsigned else "arith.index_cast", [value], IndexType(), operand.span)
     converted.extent = value.extent
     return converted
 
@@ -249,16 +280,20 @@ def _refuse_non_values(op: str, operand: Operand) -> None:
 def _fold(op: str, left: Operand, right: Operand, span: Span) -> Number:
     a, c = left.meaning, right.meaning
     assert is_number(a) and is_number(c)
-    if op not in COMPARISONS and (isinstance(a, bool) or isinstance(c, bool)):
+    bools = isinstance(a, bool), isinstance(c, bool)
+    if op not in COMPARISONS and any(bools) and not (all(bools) and op in ("&", "|", "^")):
         raise error("HK204", f"`{op}` takes numbers, not bool", span)
+    if op in BITWISE and (isinstance(a, float) or isinstance(c, float)):
+        raise error("HK204", f"`{op}` takes integers and bools, not floats", span)
     if op == "cdiv" and (isinstance(a, float) or isinstance(c, float)):
         raise error("HK201", "cdiv divides whole numbers", span)
     try:
         value = _FOLD[op](a, c)
     except ZeroDivisionError:
         raise error("HK213", "division by zero", right.span) from None
-    except OverflowError:
-        raise error("HK213", "the result is beyond the range of f64", span) from None
+    except (OverflowError, ValueError):
+        problem = "a shift by a negative number" if op in ("<<", ">>") else "the result is beyond the range of f64"
+        raise error("HK213", problem, span) from None
     if isinstance(value, int) and abs(value) >= 2**64:
         raise error("HK213", "the result has more than 64 bits", span)
     return value
@@ -280,7 +315,7 @@ def _of_indices(b: Builder, op: str, left: Operand, right: Operand, span: Span) 
     if op in COMPARISONS:
         return b.op("arith.cmpi", [x, y], ScalarType("bool"), span, predicate=COMPARISONS[op][1])
     result = _whole(b, op, x, y, span)
-    if x.extent and y.extent and len(x.extent) + len(y.extent) < 200:
+    if op not in BITWISE and x.extent and y.extent and len(x.extent) + len(y.extent) < 200:
         result.extent = f"{op}({x.extent}, {y.extent})" if op.isalpha() else f"({x.extent} {op} {y.extent})"
     return result
 
@@ -289,15 +324,19 @@ def _of_values(b: Builder, op: str, values: list[Value], span: Span) -> Value:
     x, y = values
     assert isinstance(x.type, (TileType, ScalarType))
     dtype = DTYPES[x.type.dtype]
-    if dtype.kind == "bool" and op not in ("==", "!="):
+    if dtype.kind == "bool" and op not in ("==", "!=", "&", "|", "^"):
         raise error("HK204", f"`{op}` takes numbers, not bool", span)
+    if dtype.is_narrow:
+        raise _narrow(op, dtype, span)
     if op in COMPARISONS:
         result = TileType(x.type.shape, "bool") if isinstance(x.type, TileType) else ScalarType("bool")
         name = "arith.cmpf" if dtype.is_float else "arith.cmpi"
-        return b.op(name, [x, y], result, span, predicate=COMPARISONS[op][0 if dtype.is_float else 1])
+        kind = 0 if dtype.is_float else 2 if dtype.kind == "uint" else 1
+        return b.op(name, [x, y], result, span, predicate=COMPARISONS[op][kind])
     if dtype.is_float:
         if op not in _FLOAT_OPS:
-            raise error("HK204", f"`{op}` on {dtype} is not in the language yet", span)
+            what = "integers and bools" if op in BITWISE else "integers"
+            raise error("HK204", f"`{op}` takes {what}, not {dtype}", span)
         return b.op(f"arith.{_FLOAT_OPS[op]}", [x, y], x.type, span)
     if op == "/":
         raise error(
@@ -308,8 +347,17 @@ def _of_values(b: Builder, op: str, values: list[Value], span: Span) -> Value:
 
 def _whole(b: Builder, op: str, x: Value, y: Value, span: Span) -> Value:
     """An operation on indices or integers of any shape; `%` has the sign of the divisor, as `//` rounds down."""
-    if op != "%":
-        return b.op(f"arith.{_INT_OPS[op]}", [x, y], x.type, span)
+    unsigned = isinstance(x.type, (TileType, ScalarType)) and DTYPES[x.type.dtype].kind == "uint"
+    if op in ("//", "%") and isinstance(x.type, TileType):
+        name = "floordiv" if op == "//" else "floormod"
+        return b.tile_op(name, [x, y], span, {}, unsigned=unsigned)[0]
+    ops = _UNSIGNED_OPS if unsigned else _INT_OPS
+    if op in ops:
+        return b.op(f"arith.{ops[op]}", [x, y], x.type, span)
     whole = b.op("arith.floordivsi", [x, y], x.type, span)
     multiple = b.op("arith.muli", [whole, y], x.type, span)
     return b.op("arith.subi", [x, multiple], x.type, span)
+
+
+def _narrow(op: str, dtype: DType, span: Span) -> HkcError:
+    return error("HK204", f"`{op}` does not compute in {dtype}", span, hint="convert it first: cast(…, f32)")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import hkc.dialects.tile  # fills the registry
 from hkc.dialects.define import TILE_DIALECT, Mismatch
 from hkc.dialects.types import IndexType, ScalarType, TileType, Type, extents
 from hkc.frontend.codes import TILE_ELEMENTS
-from hkc.frontend.program import Loop, Op, Value
+from hkc.frontend.program import Combine, Op, Step, Value
 from hkc.frontend.scope import Number, Operand
 from hkc.support.dtypes import DTYPES, DType
 from hkc.support.errors import Span, error
@@ -21,10 +22,20 @@ _OVERFLOWS = {"f16": 65520.0, "bf16": 255.5 * 2.0**120, "f32": (2.0 - 2.0**-24) 
 
 
 class Builder:
-    """The ops of the block that is being built."""
+    """The ops of the block that is being built, and the functions that ops name."""
 
     def __init__(self) -> None:
-        self.ops: list[Op | Loop] = []
+        self.ops: list[Step] = []
+        self.functions: list[Combine] = []
+
+    @contextmanager
+    def block(self, ops: list[Step] | None = None) -> Iterator[list[Step]]:
+        """Within it, ops go to a list of their own (or at the end of `ops`)."""
+        outer, self.ops = self.ops, [] if ops is None else ops
+        try:
+            yield self.ops
+        finally:
+            self.ops = outer
 
     def op(self, name: str, operands: Sequence[Value], result: Type, span: Span, **attributes: Any) -> Value:
         """Appends an op with one result."""

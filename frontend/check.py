@@ -7,7 +7,9 @@ from pathlib import Path
 
 from hkc.frontend import syntax
 from hkc.frontend.builder import Builder
-from hkc.frontend.constants import compile_time, constants
+from hkc.frontend.constants import candidates, compile_time, constants, refuse_taken, refuse_unmet
+from hkc.frontend.grid import Grid
+from hkc.frontend.inline import Inliner
 from hkc.frontend.parse import parse, read
 from hkc.frontend.program import Checked, Kernel
 from hkc.frontend.reference import check_references
@@ -30,6 +32,9 @@ def check(file: syntax.File, overrides: Mapping[str, str] | None = None) -> Chec
     """
     diagnostics: list[Diagnostic] = []
     names = constants(file, overrides or {}, diagnostics)
+    tried = candidates(file, names, diagnostics)
+    refuse_unmet(file.constraints, names, diagnostics)
+    functions = _functions(file, names, diagnostics)
     kernels: list[Kernel] = []
     places: dict[str, Span] = {}
     for kernel in file.kernels:
@@ -38,32 +43,68 @@ def check(file: syntax.File, overrides: Mapping[str, str] | None = None) -> Chec
             note = Note("the first one is here", places[name])
             diagnostics += error("HK304", f"a kernel `{name}` exists already", kernel.span, notes=(note,)).diagnostics
         places.setdefault(name, kernel.span)
-        kernels.append(_kernel(kernel, names, diagnostics))
+        kernels.append(_kernel(kernel, names, functions, diagnostics))
     examples = _examples(file.examples, names, kernels, diagnostics)
     check_references(file.references, names, kernels, diagnostics)
     if diagnostics:
-        raise HkcError(*sorted(diagnostics, key=_position))
+        raise HkcError(*sorted(_unique(diagnostics), key=_position))
     values = tuple(
         (n, b.meaning) for n, b in names.items() if b.span and isinstance(b.meaning, (bool, int, float, DType))
     )
-    return Checked(file.source, values, tuple(kernels), examples, file.references)
+    return Checked(file.source, values, tried, file.constraints, tuple(kernels), examples, file.references)
 
 
-def _kernel(kernel: syntax.Kernel, names: Mapping[str, Bound], diagnostics: list[Diagnostic]) -> Kernel:
+def _functions(
+    file: syntax.File, names: Mapping[str, Bound], diagnostics: list[Diagnostic]
+) -> dict[str, syntax.Function]:
+    """The functions of a file by name; each is checked where it is called."""
+    found: dict[str, syntax.Function] = {}
+    for function in file.functions:
+        name = function.name
+        try:
+            refuse_taken(name, names)
+            if name.name in found:
+                note = Note("the first one is here", found[name.name].span)
+                raise error("HK304", f"a function `{name.name}` exists already", name.span, notes=(note,))
+            _refuse_repeated(function)
+        except HkcError as problem:
+            diagnostics += problem.diagnostics
+        found.setdefault(name.name, function)
+    return found
+
+
+def _refuse_repeated(function: syntax.Function) -> None:
+    seen: dict[str, Span] = {}
+    for formal in function.parameters:
+        if formal.name.name in seen:
+            note = Note("the first one is here", seen[formal.name.name])
+            raise error("HK304", f"a parameter `{formal.name.name}` exists already", formal.span, notes=(note,))
+        seen[formal.name.name] = formal.span
+
+
+def _kernel(
+    kernel: syntax.Kernel,
+    names: Mapping[str, Bound],
+    functions: Mapping[str, syntax.Function],
+    diagnostics: list[Diagnostic],
+) -> Kernel:
     builder = Builder()
     signature = Signature(dict(names), builder, diagnostics)
     signature.declare(kernel.parameters)
     hints = signature.hints(kernel.hints)
-    statements = Statements(Scope(signature.names), builder, diagnostics)
-    statements.body(kernel.body)
+    grid = Grid()
+    inliner = Inliner(functions, names, diagnostics)
+    Statements(Scope(signature.names), builder, diagnostics, grid, inliner).body(kernel.body)
     return Kernel(
         kernel.name.name,
         tuple(signature.params),
         tuple(signature.arguments),
-        statements.grid.extents,
+        grid.extents,
         hints,
         tuple(builder.ops),
         kernel.span,
+        tuple(builder.functions),
+        tuple(signature.conditions),
     )
 
 
@@ -100,6 +141,11 @@ def _examples(
         except Silenced:
             pass
     return tuple(found.items())
+
+
+def _unique(diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
+    """Each mistake once: a function that is called twice makes its mistakes twice."""
+    return list({(d.code, d.message, d.spans): d for d in reversed(diagnostics)}.values())
 
 
 def _position(diagnostic: Diagnostic) -> tuple[int, int]:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from hkc.frontend import syntax
 from hkc.frontend.builder import Builder
 from hkc.frontend.expressions import Expressions
-from hkc.frontend.functions import FUNCTIONS, SHAPED
+from hkc.frontend.library import WORDS
 from hkc.frontend.mistakes import shorten
 from hkc.frontend.parse import read_number
 from hkc.frontend.program import Value
-from hkc.frontend.scope import Bound, Meaning, Scope, Silenced, describe, predefined, suggestion
+from hkc.frontend.scope import Bound, Meaning, Number, Scope, Silenced, describe, predefined, suggestion
 from hkc.support.dtypes import DTYPES, DType
 from hkc.support.errors import Diagnostic, HkcError, HkcUsageError, Note, error
-
-WORDS = frozenset({*FUNCTIONS, *SHAPED, "tile_ids", "range", "global"})
-"""Names that the language keeps for itself."""
 
 
 def constants(file: syntax.File, overrides: Mapping[str, str], diagnostics: list[Diagnostic]) -> dict[str, Bound]:
@@ -42,6 +39,76 @@ def constants(file: syntax.File, overrides: Mapping[str, str], diagnostics: list
             meaning = _override(name.name, overrides[name.name], meaning)
         names.setdefault(name.name, Bound(meaning, kind, name.span))
     return names
+
+
+def candidates(
+    file: syntax.File, names: Mapping[str, Bound], diagnostics: list[Diagnostic]
+) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """The values that a search tries for each tune parameter that lists some; the default is one of them."""
+    found = []
+    for constant in file.constants:
+        if constant.candidates is None:
+            continue
+        try:
+            found.append((constant.binding.name.name, _candidates(constant, constant.candidates, names)))
+        except HkcError as problem:
+            diagnostics += problem.diagnostics
+        except Silenced:
+            pass
+    return tuple(found)
+
+
+def _candidates(constant: syntax.Constant, expr: syntax.Expr, names: Mapping[str, Bound]) -> tuple[int, ...]:
+    if not isinstance(expr, syntax.Sequence):
+        raise error("HK201", "candidates are a list", expr.span, hint="write [64, 128]")
+    values = [compile_time(item, names, "a candidate") for item in expr.items]
+    for item, value in zip(expr.items, values, strict=True):
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise error("HK208", f"a tune parameter is a whole number, not {describe(value)}", item.span)
+    default = compile_time(constant.binding.value, names, "the value of a tune parameter")
+    if default not in values:
+        raise error(
+            "HK313", f"the default {default} is not among the candidates", constant.binding.value.span, expr.span
+        )
+    return tuple(v for v in values if isinstance(v, int))
+
+
+def refuse_unmet(
+    constraints: Sequence[syntax.Constraint], names: Mapping[str, Bound], diagnostics: list[Diagnostic]
+) -> None:
+    """Notes the constraints of tune parameters that don't hold for the values at hand."""
+    for constraint in constraints:
+        try:
+            if not _holds(constraint, names):
+                used = sorted({n for n in _names(constraint.condition) if n in names and names[n].span is not None})
+                values = ", ".join(f"{n} = {names[n].meaning}" for n in used)
+                raise error("HK313", f"this constraint does not hold for {values}", constraint.span)
+        except HkcError as problem:
+            diagnostics += problem.diagnostics
+        except Silenced:
+            pass
+
+
+def admits(
+    constraints: Sequence[syntax.Constraint], constants: Sequence[tuple[str, Number | DType]], values: Mapping[str, int]
+) -> bool:
+    """Whether all constraints hold where tune parameters have these values instead of the file's."""
+    names = predefined() | {name: Bound(values.get(name, value), "constant") for name, value in constants}
+    return all(_holds(c, names) for c in constraints)
+
+
+def _holds(constraint: syntax.Constraint, names: Mapping[str, Bound]) -> bool:
+    value = compile_time(constraint.condition, names, "a constraint")
+    if not isinstance(value, bool):
+        raise error("HK204", f"a constraint is a condition, not {describe(value)}", constraint.span)
+    return value
+
+
+def _names(node: syntax.Node) -> Iterator[str]:
+    if isinstance(node, syntax.Name):
+        yield node.name
+    for child in syntax.children(node):
+        yield from _names(child)
 
 
 def refuse_taken(name: syntax.Name, names: Mapping[str, Bound]) -> None:

@@ -9,7 +9,7 @@ from hkc.dialects.define import TILE_DIALECT
 from hkc.dialects.load import VERSION, load
 from hkc.dialects.translate import element_type, mlir_type, to_attributes
 from hkc.dialects.types import GlobalType, IndexType, ScalarType, TileType
-from hkc.frontend.program import Checked, Kernel, Loop, Op, Value
+from hkc.frontend.program import Block, Checked, Choice, Combine, Kernel, Loop, Op, Repeat, Step, Value
 from hkc.support.dtypes import DTYPES
 from hkc.support.errors import Span
 from hkc.support.mlir import context, func, ir
@@ -29,8 +29,12 @@ def build(checked: Checked) -> ir.Module:
     module = ir.Module.create(_location(Span(checked.source, 1, 1, 1, 1)))
     module.operation.attributes["hkc.dialect_version"] = _i64(VERSION)
     for kernel in checked.kernels:
-        with ir.InsertionPoint(module.body), _location(kernel.span):
-            _kernel(kernel)
+        with ir.InsertionPoint(module.body):
+            for function in kernel.functions:
+                with _location(function.span):
+                    _function(function)
+            with _location(kernel.span):
+                _kernel(kernel)
     return module
 
 
@@ -47,6 +51,17 @@ def _kernel(kernel: Kernel) -> None:
         func.ReturnOp([])
 
 
+def _function(function: Combine) -> None:
+    arguments = [mlir_type(v.type) for v in function.arguments]
+    made = func.FuncOp(function.name, (arguments, [mlir_type(v.type) for v in function.block.yields]))
+    made.attributes["sym_visibility"] = ir.StringAttr.get("private")
+    block = made.add_entry_block([_location(v.span) for v in function.arguments])
+    with ir.InsertionPoint(block):
+        body = _Body(dict(zip(function.arguments, block.arguments, strict=True)))
+        body.ops(function.block.body)
+        func.ReturnOp([body.values[v] for v in function.block.yields])
+
+
 def _argument(name: str, value: Value) -> ir.DictAttr:
     attributes: dict[str, Any] = {"hkc.name": ir.StringAttr.get(name)}
     if isinstance(value.type, GlobalType):
@@ -60,13 +75,18 @@ class _Body:
     def __init__(self, values: dict[Value, Any]) -> None:
         self.values = values
 
-    def ops(self, ops: Sequence[Op | Loop]) -> None:
-        for op in ops:
-            with _location(op.span):
-                if isinstance(op, Loop):
-                    self._loop(op)
-                else:
-                    self._op(op)
+    def ops(self, steps: Sequence[Step]) -> None:
+        for step in steps:
+            with _location(step.span):
+                match step:
+                    case Op():
+                        self._op(step)
+                    case Loop():
+                        self._loop(step)
+                    case Choice():
+                        self._choice(step)
+                    case Repeat():
+                        self._repeat(step)
 
     def _op(self, op: Op) -> None:
         results = [mlir_type(v.type) for v in op.results]
@@ -75,18 +95,34 @@ class _Body:
         self.values |= dict(zip(op.results, made.results, strict=True))
 
     def _loop(self, loop: Loop) -> None:
-        operands = [self.values[v] for v in (*loop.bounds, *loop.initial)]
-        kinds = [v.type for v in operands[3:]]
-        made = ir.Operation.create("scf.for", results=kinds, operands=operands, regions=1)
-        arguments = [loop.variable, *loop.carried]
-        block = ir.Block.create_at_start(
-            made.regions[0], [ir.IndexType.get(), *kinds], [_location(v.span) for v in arguments]
-        )
-        self.values |= dict(zip(arguments, block.arguments, strict=True))
-        with ir.InsertionPoint(block):
-            self.ops(loop.body)
-            ir.Operation.create("scf.yield", operands=[self.values[v] for v in loop.yields])
-        self.values |= dict(zip(loop.results, made.results, strict=True))
+        made = self._made("scf.for", (*loop.bounds, *loop.initial), loop.results)
+        self._block(made.regions[0], [loop.variable, *loop.carried], loop.block)
+
+    def _choice(self, choice: Choice) -> None:
+        made = self._made("scf.if", (choice.condition,), choice.results, regions=2)
+        self._block(made.regions[0], [], choice.then)
+        if choice.otherwise.body or choice.results:
+            self._block(made.regions[1], [], choice.otherwise)
+
+    def _repeat(self, repeat: Repeat) -> None:
+        made = self._made("scf.while", repeat.initial, repeat.results, regions=2)
+        before = Block(repeat.before.body, (*repeat.before.yields, *repeat.tested))
+        self._block(made.regions[0], repeat.tested, before, "scf.condition")
+        self._block(made.regions[1], repeat.carried, repeat.block)
+
+    def _made(self, name: str, operands: Sequence[Value], results: Sequence[Value], regions: int = 1) -> Any:
+        kinds = [mlir_type(v.type) for v in results]
+        made = ir.Operation.create(name, results=kinds, operands=[self.values[v] for v in operands], regions=regions)
+        self.values |= dict(zip(results, made.results, strict=True))
+        return made
+
+    def _block(self, region: Any, arguments: Sequence[Value], block: Block, terminator: str = "scf.yield") -> None:
+        kinds, places = [mlir_type(v.type) for v in arguments], [_location(v.span) for v in arguments]
+        made = ir.Block.create_at_start(region, kinds, places)
+        self.values |= dict(zip(arguments, made.arguments, strict=True))
+        with ir.InsertionPoint(made):
+            self.ops(block.body)
+            ir.Operation.create(terminator, operands=[self.values[v] for v in block.yields])
 
 
 def _attributes(op: Op) -> dict[str, Any]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING
 
 from hkc.dialects.types import ScalarType
-from hkc.frontend import arithmetic, functions, syntax
+from hkc.frontend import arithmetic, shapes, syntax
 from hkc.frontend.builder import Builder
 from hkc.frontend.codes import RANK
+from hkc.frontend.functions import FUNCTIONS
 from hkc.frontend.grid import Grid
+from hkc.frontend.library import SPECIAL, WORDS
+from hkc.frontend.making import SHAPED, shaped
 from hkc.frontend.program import Value
 from hkc.frontend.scope import (
     Meaning,
@@ -27,27 +30,59 @@ from hkc.frontend.scope import (
 from hkc.support.dtypes import DType
 from hkc.support.errors import Span, error
 
+if TYPE_CHECKING:
+    from hkc.frontend.inline import Inliner
+
 
 class Expressions:
     """Checks expressions in a scope. Every method raises `HkcError` at the place of a mistake."""
 
-    _known: ClassVar[frozenset[str]] = frozenset({*functions.FUNCTIONS, *functions.SHAPED, "tile_ids", "range"})
-
-    def __init__(self, scope: Scope, builder: Builder, grid: Grid | None = None) -> None:
+    def __init__(
+        self, scope: Scope, builder: Builder, grid: Grid | None = None, inliner: Inliner | None = None
+    ) -> None:
         self.scope = scope
         self.grid = grid or Grid()
         self.b = builder
+        self.inliner = inliner
+        self.words = WORDS | frozenset(inliner.functions) if inliner else WORDS
 
     def operand(self, expr: syntax.Expr) -> Operand:
         """An expression that has a single value."""
-        meaning = self.meaning(expr)
+        meaning = self.value(expr)
         if isinstance(meaning, tuple):
             raise error(
                 "HK214", f"{len(meaning)} values where one is needed", expr.span, hint="give each a name: a, b = …"
             )
-        if meaning is None:
-            raise error("HK212", "`store` has no value", expr.span)
         return Operand(meaning, expr)
+
+    def value(self, expr: syntax.Expr) -> Meaning:
+        """An expression that has a value, or several as a tuple."""
+        meaning = self.meaning(expr)
+        if meaning is None:
+            raise error("HK212", f"`{_called(expr)}` has no value", expr.span)
+        return meaning
+
+    def condition(self, expr: syntax.Expr) -> bool | Value:
+        """A condition that is the same for the whole workgroup: known at compile time, or a scalar of bool."""
+        operand = self.operand(expr)
+        if tile_type(operand.meaning) is not None:
+            raise error(
+                "HK215",
+                f"a condition is one value for the whole workgroup, but this is {describe(operand.meaning)}",
+                operand.span,
+                notes=operand.origin("type"),
+                hint="choose element by element with where(condition, a, b), or ask any(…) or all(…)",
+            )
+        if isinstance(operand.meaning, bool):
+            return operand.meaning
+        if scalar_dtype(operand.meaning) != "bool":
+            raise error(
+                "HK204",
+                f"a condition is a bool, not {describe(operand.meaning)}",
+                operand.span,
+                hint="compare it with 0",
+            )
+        return operand.value
 
     def meaning(self, expr: syntax.Expr) -> Meaning | None:
         """What any expression stands for; None for a call without a value."""
@@ -57,7 +92,7 @@ class Expressions:
             case syntax.Name():
                 return self._name(expr)
             case syntax.Unary(op=op, operand=operand):
-                return self._unary(op, self.operand(operand), expr.span)
+                return self._unary(op, operand, expr.span)
             case syntax.Binary():
                 return self._binary(expr)
             case syntax.Attribute():
@@ -66,6 +101,17 @@ class Expressions:
                 return self._index(expr, None)
             case syntax.Call():
                 return self._call(expr)
+            case syntax.Several(items=items):
+                return tuple(self.value(item) for item in items)
+        return self._rare(expr)
+
+    def _rare(self, expr: syntax.Expr) -> Meaning:
+        if isinstance(expr, syntax.Conditional):
+            from hkc.frontend.control import conditional
+
+            return conditional(self, expr)
+        if isinstance(expr, syntax.Text):
+            raise error("HK105", "a text can't stand here", expr.span, hint="only `print` and `assert` take one")
         raise error(
             "HK201",
             "a list can't stand here",
@@ -74,22 +120,41 @@ class Expressions:
         )
 
     def _name(self, name: syntax.Name) -> Meaning:
-        return self.scope.look_up(name, self._known)
+        return self.scope.look_up(name, self.words)
 
-    def _unary(self, op: str, operand: Operand, span: Span) -> Meaning:
+    def _unary(self, op: str, expr: syntax.Expr, span: Span) -> Meaning:
+        if op == "not":
+            condition = Operand(self.condition(expr), expr)
+            return arithmetic.inverse(self.b, op, condition, span)
+        operand = self.operand(expr)
         if op == "-":
             return arithmetic.negative(self.b, operand, span)
-        return operand.meaning
+        return arithmetic.inverse(self.b, op, operand, span) if op == "~" else operand.meaning
 
     def _binary(self, expr: syntax.Binary) -> Meaning:
         if expr.op == "@":
             raise error("HK201", "`@` is for references; in a kernel write dot(a, b)", expr.span)
         if expr.op == "**":
             raise error("HK201", "`**` is for references; in a kernel multiply, or use exp2", expr.span)
+        if expr.op in ("and", "or"):
+            return self._logical(expr)
         return arithmetic.binary(self.b, expr.op, self.operand(expr.left), self.operand(expr.right), expr.span)
+
+    def _logical(self, expr: syntax.Binary) -> Meaning:
+        """`and` and `or`: what is known at compile time decides there; otherwise both sides are computed."""
+        decides = expr.op == "or"
+        left = self.condition(expr.left)
+        if isinstance(left, bool):
+            return left if left is decides else self.condition(expr.right)
+        right = self.condition(expr.right)
+        if isinstance(right, bool):
+            return right if right is decides else left
+        return self.b.op("arith.ori" if decides else "arith.andi", [left, right], ScalarType("bool"), expr.span)
 
     def _attribute(self, expr: syntax.Attribute) -> Meaning:
         base, word = self.operand(expr.base), expr.name.name
+        if word == "shape" and (shape := shapes.shape_of(self, base, expr.span)) is not None:
+            return shape
         tile = tile_type(base.meaning)
         if word == "T":
             if tile is None or len(tile.shape) != 2:
@@ -104,23 +169,41 @@ class Expressions:
         if word == "dtype" and dtype is not None:
             return dtype
         raise error(
-            "HK307", f"{describe(base.meaning)} has no `.{word}`", expr.name.span, hint=suggestion(word, ("T", "dtype"))
+            "HK307",
+            f"{describe(base.meaning)} has no `.{word}`",
+            expr.name.span,
+            hint=suggestion(word, ("T", "dtype", "shape")),
         )
 
     def _index(self, expr: syntax.Index, call: syntax.Call | None) -> Meaning:
-        if expr.base.name in functions.SHAPED:
-            return functions.shaped(self, expr, call)
-        if expr.base.name in functions.FUNCTIONS:
+        if expr.base.name in SHAPED:
+            return shaped(self, expr, call)
+        if expr.base.name in FUNCTIONS:
             raise error(
                 "HK201",
                 f"`{expr.base.name}` is called with round brackets",
                 expr.span,
-                hint=functions.FUNCTIONS[expr.base.name].spelling,
+                hint=FUNCTIONS[expr.base.name].spelling,
             )
-        base = self.operand(expr.base)
+        meaning = self.value(expr.base)
+        if call is not None:
+            raise error("HK201", "only functions can be called", expr.span)
+        if isinstance(meaning, tuple):
+            return self._element(meaning, expr)
+        base = Operand(meaning, expr.base)
+        if tile_type(meaning) is not None:
+            return shapes.cut(self, base, expr)
         hint = "read a tile of it: load(tensor, [offsets], [shape]); or is a comma missing before `[`?"
-        tensor = global_type(base.meaning)
-        raise error("HK201", f"{describe(base.meaning)} can't be indexed", expr.span, hint=hint if tensor else None)
+        tensor = global_type(meaning)
+        raise error("HK201", f"{describe(meaning)} can't be indexed", expr.span, hint=hint if tensor else None)
+
+    def _element(self, values: tuple[Meaning, ...], expr: syntax.Index) -> Meaning:
+        if len(expr.items) != 1 or isinstance(expr.items[0], syntax.Cut):
+            raise error("HK206", "several values are indexed by one number", expr.span)
+        at = self.whole_number(expr.items[0], "the index of a value")
+        if not -len(values) <= at < len(values):
+            raise error("HK206", f"there are {len(values)} values, and none has the index {at}", expr.items[0].span)
+        return values[at]
 
     def _call(self, call: syntax.Call) -> Meaning | None:
         if isinstance(call.callee, syntax.Index):
@@ -128,22 +211,20 @@ class Expressions:
         if not isinstance(call.callee, syntax.Name):
             raise error("HK201", "only functions can be called", call.callee.span)
         name = call.callee.name
-        if name in functions.FUNCTIONS:
-            known = functions.FUNCTIONS[name]
+        if name in FUNCTIONS:
+            known = FUNCTIONS[name]
             return known.handler(self, known.bind(call), call.span)
-        if name in functions.SHAPED:
-            raise error(
-                "HK211", f"`{name}` takes its extents in square brackets", call.span, hint=functions.SHAPED[name]
-            )
-        if name == "range":
-            raise error(
-                "HK201", "`range` belongs into a for line", call.span, hint="for k in range(start, stop, step):"
-            )
+        if self.inliner is not None and name in self.inliner.functions:
+            return self.inliner.call(self, call, name)
+        if name in SHAPED:
+            raise error("HK211", f"`{name}` takes its extents in square brackets", call.span, hint=SHAPED[name])
+        if name in ("range", "tiles"):
+            raise error("HK201", f"`{name}` belongs into a for line", call.span, hint=SPECIAL[name])
         if name == "tile_ids":
             return self.grid.tile_ids(self, call)
         if name in self.scope.names:
             raise error("HK201", f"{describe(self.scope.look_up(call.callee))} can't be called", call.callee.span)
-        raise error("HK301", f"unknown function `{name}`", call.callee.span, hint=suggestion(name, self._known))
+        raise error("HK301", f"unknown function `{name}`", call.callee.span, hint=suggestion(name, self.words))
 
     # What arguments must be.
 
@@ -177,22 +258,15 @@ class Expressions:
         operand = self.operand(expr)
         if not isinstance(operand.meaning, DType):
             raise error("HK201", f"a dtype is needed here, not {describe(operand.meaning)}", operand.span)
-        if operand.meaning.kind == "uint":
-            raise error(
-                "HK435",
-                f"{operand.meaning} is not in the language yet",
-                operand.span,
-                hint="the integer dtypes are i8, i16, i32, i64",
-            )
         return operand.meaning.name
 
     def offsets(self, expr: syntax.Expr) -> list[Value]:
         """A list of indices."""
-        return [arithmetic.index(self.b, self.operand(item)) for item in self._list(expr, "offsets")]
+        return [arithmetic.index(self.b, self.operand(item)) for item in self.items(expr, "offsets")]
 
     def shape(self, expr: syntax.Expr) -> tuple[int, ...]:
         """A list of tile extents."""
-        return self.extents(self._list(expr, "extents"), expr.span)
+        return self.extents(self.items(expr, "extents"), expr.span)
 
     def extents(self, items: Sequence[syntax.Expr], span: Span) -> tuple[int, ...]:
         """Tile extents: compile-time whole numbers, each a power of two or a multiple of 16."""
@@ -201,7 +275,10 @@ class Expressions:
         return tuple(self._extent(item) for item in items)
 
     def _extent(self, expr: syntax.Expr) -> int:
-        n = self.whole_number(expr, "the extent of a tile")
+        return self.extent_of(self.whole_number(expr, "the extent of a tile"), expr.span)
+
+    def extent_of(self, n: int, span: Span) -> int:
+        """A number that can be the extent of a tile."""
         if n > 0 and (n & (n - 1) == 0 or n % 16 == 0):
             return n
         below = max(1 << (n.bit_length() - 1), n // 16 * 16) if n > 0 else None
@@ -210,11 +287,12 @@ class Expressions:
         raise error(
             "HK431",
             f"a tile can't have the extent {n}: extents are powers of two or multiples of 16",
-            expr.span,
+            span,
             hint=f"the nearest legal extent is {near}",
         )
 
-    def _list(self, expr: syntax.Expr, what: str) -> tuple[syntax.Expr, ...]:
+    def items(self, expr: syntax.Expr, what: str) -> tuple[syntax.Expr, ...]:
+        """The items of a list."""
         if not isinstance(expr, syntax.Sequence):
             raise error("HK201", f"{what} are a list", expr.span, hint=f"write [{self.text(expr)}]")
         return expr.items
@@ -240,6 +318,16 @@ class Expressions:
             raise error("HK208", f"True or False is needed here, not {describe(operand.meaning)}", operand.span)
         return operand.meaning
 
+    def word(self, expr: syntax.Expr, words: Sequence[str]) -> str:
+        """One of a few words."""
+        if not isinstance(expr, syntax.Name) or expr.name not in words:
+            raise error("HK307", f"this is one of {', '.join(words)}", expr.span)
+        return expr.name
+
+    def place(self, expr: syntax.Expr) -> Operand:
+        """An expression as the place that a message speaks of."""
+        return Operand(0, expr)
+
     def element(self, expr: syntax.Expr, dtype: str) -> Value:
         """A scalar of `dtype`; a number adopts it."""
         operand = self.operand(expr)
@@ -264,3 +352,8 @@ class Expressions:
         span = expr.span
         row = span.source.text.split("\n")[span.line - 1]
         return row[span.column - 1 : span.end_column - 1 if span.end_line == span.line else None]
+
+
+def _called(expr: syntax.Expr) -> str:
+    """The name of the function that an expression calls."""
+    return expr.callee.name if isinstance(expr, syntax.Call) and isinstance(expr.callee, syntax.Name) else "this"

@@ -12,36 +12,37 @@ from hkc.support.errors import Note, Span, error
 if TYPE_CHECKING:
     from hkc.frontend.expressions import Expressions
 
-SPELLING = "tile_ids(extent, …)"
+SPELLING = "tile_ids(extent, …, order=rows)"
+ORDERS = ("rows", "chiplet")
+"""How consecutive workgroups walk the grid: the last index runs fastest, or the chiplets of the chip share tiles."""
 AXES = 3
 
 
 @dataclass
 class Grid:
-    """The grid of the kernel that is being checked: extent texts once `tile_ids` was called, and loops around."""
+    """The grid of the kernel that is being checked: extent texts once `tile_ids` was called, and blocks around."""
 
     extents: tuple[str, ...] = ("1",)
     place: Span | None = None
-    loops: int = 0
+    blocks: int = 0
 
     def tile_ids(self, c: Expressions, call: syntax.Call) -> Meaning:
         """One index per extent. Raises `HkcError`, for a second call or one in a loop too."""
-        if self.loops:
+        if self.blocks:
             raise error(
-                "HK309", "`tile_ids` can't stand in a loop", call.span, hint="it defines the grid; call it first"
+                "HK309", "`tile_ids` can't stand in a block", call.span, hint="it defines the grid; call it first"
             )
         if self.place is not None:
             raise error(
                 "HK309", "a kernel has one `tile_ids`", call.span, notes=(Note("the first one is here", self.place),)
             )
-        self.place = call.span
+        self.place, order = call.span, "rows"
         for keyword in call.keywords:
             if keyword.name.name != "order":
                 raise error(
                     "HK211", f"`tile_ids` has no argument `{keyword.name.name}`", keyword.name.span, hint=SPELLING
                 )
-            if not isinstance(keyword.value, syntax.Name) or keyword.value.name != "rows":
-                raise error("HK307", "the only order of tiles so far is `rows`", keyword.value.span)
+            order = c.word(keyword.value, ORDERS)
         if not 1 <= len(call.arguments) <= AXES:
             raise error("HK309", f"a grid has 1 to {AXES} axes, not {len(call.arguments)}", call.span, hint=SPELLING)
         operands = [c.operand(a) for a in call.arguments]
@@ -55,7 +56,7 @@ class Grid:
                     notes=operand.origin("value"),
                 )
         self.extents = tuple(_outermost(v.extent or "") for v in values)
-        ids = c.b.tile_op("tile_id", values, call.span, {}, order="rows")
+        ids = c.b.tile_op("tile_id", values, call.span, {}, order=order)
         return ids[0] if len(ids) == 1 else ids
 
 

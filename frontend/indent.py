@@ -10,6 +10,9 @@ from lark.lark import PostLex
 from hkc.frontend.codes import NESTING
 from hkc.support.errors import Note, Source, Span, error
 
+WORDS = ("if", "elif", "else", "while", "def", "return", "assert", "and", "or", "not")
+"""Words that can't be names, whatever would fit where they stand."""
+
 CLOSING = {"(": ")", "[": "]"}
 
 
@@ -32,7 +35,7 @@ class Layout(PostLex):
     `brackets` those that are still open.
     """
 
-    always_accept = ("_NEWLINE", "RESERVED")
+    always_accept = ("_NEWLINE", "RESERVED", *(word.upper() for word in WORDS))
 
     def __init__(self) -> None:
         self.begin(Source("", ""))

@@ -15,20 +15,18 @@ from lark import Token
 from hkc.frontend.indent import CLOSING, Layout, end_of, span_of
 from hkc.support.errors import HkcError, Note, Source, Span, error
 
-_ITEMS = ("const", "tune", "kernel", "example", "reference")
-_OPERAND_STARTS = frozenset({"NAME", "NUMBER", "LPAR", "LSQB"})
+_ITEMS = ("const", "tune", "def", "kernel", "example", "reference")
+_OPERAND_STARTS = frozenset({"NAME", "NUMBER", "LPAR", "LSQB", "NOT", "TILDE"})
 _OPERAND_ENDS = frozenset({"NAME", "NUMBER", "RPAR", "RSQB"})
 _WORDS = {
-    "if": "choose between values with where(condition, a, b)",
-    "elif": "choose between values with where(condition, a, b)",
-    "else": "choose between values with where(condition, a, b)",
-    "while": "loops are written `for k in range(start, stop, step):`",
-    "def": "a kernel starts with `kernel name(…):`",
-    "return": "a kernel gives its results by store(tensor, [offsets], value)",
-    "and": "combine conditions with where(a, b, False)",
-    "or": "combine conditions with where(a, True, b)",
-    "not": "compare with the opposite operator",
+    "pass": "leave the block out",
+    "break": "let the condition of a while say when to stop",
+    "continue": "put what follows under an `if`",
+    "lambda": "give the function a name with def",
+    "is": "`==` compares",
 }
+_BLOCKS = ("FOR", "KERNEL", "IF", "ELIF", "ELSE", "WHILE", "DEF")
+"""The tokens that start a line which ends with a colon."""
 _LOOK_ALIKES = {"·": "*", "×": "*", "∗": "*", "÷": "/", "−": "-", "–": "-", "—": "-", "≤": "<=", "≥": ">=", "≠": "!=",
                 "“": '"', "”": '"', "‘": "'", "’": "'", "，": ",", "：": ":", "（": "(", "）": ")", "＝": "=",
                 "\N{NO-BREAK SPACE}": "a space"}  # fmt: skip
@@ -96,13 +94,8 @@ def explain_character(layout: Layout, line: int, column: int, character: str) ->
         )
     if character == ";":
         return error("HK111", "`;` doesn't separate statements", span, hint="one statement per line")
-    if character in "&|^~!":
-        return error(
-            "HK111",
-            f"the operator `{character}` is not in the language",
-            span,
-            hint="combine conditions with where(a, b, False)",
-        )
+    if character == "!":
+        return error("HK111", "`!` is not an operator", span, hint="`not` negates a condition, `~` a tile of bools")
     if character in "{}":
         return error(
             "HK111", f"`{character}` has no meaning here", span, hint="lists are written [a, b]; blocks by indentation"
@@ -120,9 +113,32 @@ def explain_character(layout: Layout, line: int, column: int, character: str) ->
 def _reserved(p: Place) -> HkcError | None:
     if p.token.type != "RESERVED":
         return None
-    return error(
-        "HK109", f"`{p.token}` is not in the language yet", span_of(p.source, p.token), hint=_WORDS.get(p.token)
-    )
+    return error("HK109", f"`{p.token}` is not in the language", span_of(p.source, p.token), hint=_WORDS.get(p.token))
+
+
+def _doubled_operator(p: Place) -> HkcError | None:
+    """`&&` and `||` of other languages."""
+    word = {"&": "and", "|": "or"}.get(p.token)
+    if word is None or p.previous != p.token:
+        return None
+    return error("HK111", f"`{p.token}{p.token}` is written `{word}`", span_of(p.source, p.previous, p.token))
+
+
+def _stray_word(p: Place) -> HkcError | None:
+    """A word that is none of its own line: `else` without `if`, `if` as a name."""
+    if p.token.type in ("ELSE", "ELIF") and p.first is p.token:
+        hint = "it follows the indented block of an `if`, at its margin"
+        return error("HK101", f"`{p.token}` belongs to no `if`", span_of(p.source, p.token), hint=hint)
+    if p.token.type == "EQUAL" and p.first is not None and p.first.type in _BLOCKS and p.previous is p.first:
+        message = f"`{p.first}` is a word of the language and can't be a name"
+        return error("HK101", message, span_of(p.source, p.first), hint="choose another name")
+    return None
+
+
+def _missing_in(p: Place) -> HkcError | None:
+    if p.expected != {"COMMA", "IN"} or p.previous is None:
+        return None
+    return error("HK101", f"`in` is missing after `{p.previous}`", end_of(p.source, p.previous))
 
 
 def _unclosed(p: Place) -> HkcError | None:
@@ -160,7 +176,7 @@ def _missing_type(p: Place) -> HkcError | None:
 
 
 def _missing_colon(p: Place) -> HkcError | None:
-    if p.first is None or p.first.type not in ("FOR", "KERNEL") or "COLON" not in p.expected or p.previous is None:
+    if p.first is None or p.first.type not in _BLOCKS or "COLON" not in p.expected or p.previous is None:
         return None
     if p.token.type != "_NEWLINE" and p.token.type not in _OPERAND_STARTS:
         return None
@@ -270,6 +286,9 @@ def _anything(p: Place) -> HkcError:
 
 _RULES: tuple[Callable[[Place], HkcError | None], ...] = (
     _reserved,
+    _doubled_operator,
+    _stray_word,
+    _missing_in,
     _blocks,
     _unclosed,
     _unknown_item,

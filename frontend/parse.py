@@ -92,11 +92,14 @@ def _file(source: Source, items: list[Any]) -> syntax.File:
         if isinstance(item, tuple):
             groups[item[0]].append(item[1])
     constants = tuple(c for c in flat if isinstance(c, syntax.Constant))
-    _limit_depth([*kernels, *constants, *groups["example"], *groups["reference"]])
-    return syntax.File(source, constants, kernels, tuple(groups["example"]), tuple(groups["reference"]))
+    constraints = tuple(c for c in flat if isinstance(c, syntax.Constraint))
+    functions = tuple(f for f in flat if isinstance(f, syntax.Function))
+    examples, references = tuple(groups["example"]), tuple(groups["reference"])
+    limit_depth([*kernels, *functions, *constants, *constraints, *examples, *references])
+    return syntax.File(source, constants, constraints, functions, kernels, examples, references)
 
 
-def _limit_depth(nodes: Iterable[syntax.Node]) -> None:
+def limit_depth(nodes: Iterable[syntax.Node]) -> None:
     """Refuses trees that a recursive walk couldn't take. Long chains such as `a + b + …` are deep, too."""
     waiting = [(node, 0) for node in nodes]
     while waiting:
@@ -134,8 +137,27 @@ class _Build(Transformer[Token, Any]):
     def const(self, bindings: list[syntax.Binding]) -> list[syntax.Constant]:
         return [syntax.Constant(b.span, b, tunable=False) for b in bindings]
 
-    def tune(self, bindings: list[syntax.Binding]) -> list[syntax.Constant]:
-        return [syntax.Constant(b.span, b, tunable=True) for b in bindings]
+    def tune(self, parts: list[Any]) -> list[syntax.Constant | syntax.Constraint]:
+        return [*parts[:-1], *parts[-1]]
+
+    def candidate(self, parts: list[Any]) -> syntax.Constant:
+        binding = self.binding(parts[:3])
+        values = parts[3] if len(parts) > 3 else None
+        return syntax.Constant(self._between(binding.span, parts[-1].span), binding, True, values)
+
+    def constraints(self, conditions: list[syntax.Expr]) -> list[syntax.Constraint]:
+        return [syntax.Constraint(c.span, c) for c in conditions]
+
+    def function(self, parts: list[Any]) -> list[syntax.Function]:
+        name, parameters, body = self._name(parts[1]), parts[2], parts[-1]
+        return [syntax.Function(name.span, name, parameters, body)]
+
+    def formals(self, parts: list[syntax.Formal]) -> tuple[syntax.Formal, ...]:
+        return tuple(parts)
+
+    def formal(self, parts: list[Any]) -> syntax.Formal:
+        name, default = self._name(parts[0]), parts[2] if len(parts) > 1 else None
+        return syntax.Formal(self._between(name.span, (default or name).span), name, default)
 
     def example(self, bindings: list[syntax.Binding]) -> list[tuple[str, syntax.Binding]]:
         return [("example", b) for b in bindings]
@@ -155,8 +177,8 @@ class _Build(Transformer[Token, Any]):
         return tuple(parts)
 
     def parameter(self, parts: list[Any]) -> syntax.Parameter:
-        name = self._name(parts[0])
-        return syntax.Parameter(self._between(name.span, parts[1].span), name, parts[1])
+        name, kind = self._name(parts[0]), parts[-1]
+        return syntax.Parameter(self._between(name.span, kind.span), name, kind)
 
     def hints(self, bindings: list[syntax.Binding]) -> tuple[syntax.Binding, ...]:
         return tuple(bindings)
@@ -186,9 +208,35 @@ class _Build(Transformer[Token, Any]):
     def evaluate(self, parts: list[Any]) -> syntax.Evaluate:
         return syntax.Evaluate(parts[0].span, parts[0])
 
+    def give(self, parts: list[Any]) -> syntax.Return:
+        word, values = parts
+        return syntax.Return(self._between(span_of(self.source, word), values[-1].span), values)
+
+    def claim(self, parts: list[Any]) -> syntax.Assert:
+        word, condition, *message = parts
+        text = unquote(message[0]) if message else ""
+        return syntax.Assert(self._between(span_of(self.source, word), condition.span), condition, text)
+
     def loop(self, parts: list[Any]) -> syntax.For:
-        variable = self._name(parts[0])
-        return syntax.For(self._between(variable.span, parts[1].span), variable, parts[1], parts[2])
+        variables = tuple(self._name(p) for p in parts if isinstance(p, Token) and p.type == "NAME")
+        iterable, body = parts[len(variables)], parts[-1]
+        return syntax.For(self._between(variables[0].span, iterable.span), variables, iterable, body)
+
+    def branch(self, parts: list[Any]) -> syntax.If:
+        words = [p for p in parts if isinstance(p, Token) and p.type in ("IF", "ELIF")]
+        if len(words) > NESTING:
+            raise error("HK432", f"an `if` has at most {NESTING} branches", span_of(self.source, words[NESTING]))
+        found = [p for p in parts if not isinstance(p, Token)]
+        rest: tuple[syntax.Statement, ...] = found.pop() if len(found) % 2 else ()
+        for word in reversed(words):
+            body, condition = found.pop(), found.pop()
+            made = syntax.If(self._between(span_of(self.source, word), condition.span), condition, body, rest)
+            rest = (made,)
+        return made
+
+    def repeat(self, parts: list[Any]) -> syntax.While:
+        word, condition, body = parts[0], parts[1], parts[-1]
+        return syntax.While(self._between(span_of(self.source, word), condition.span), condition, body)
 
     def expressions(self, parts: list[Any]) -> tuple[Any, ...]:
         return tuple(parts)
@@ -202,6 +250,16 @@ class _Build(Transformer[Token, Any]):
     def unary(self, parts: list[Any]) -> syntax.Unary:
         op, operand = parts
         return syntax.Unary(self._between(span_of(self.source, op), operand.span), str(op), operand)
+
+    def conditional(self, parts: list[Any]) -> syntax.Conditional:
+        yes, _, condition, _, no = parts
+        return syntax.Conditional(self._between(yes.span, no.span), yes, condition, no)
+
+    def several(self, parts: list[Any]) -> syntax.Several:
+        return syntax.Several(span_of(self.source, parts[0], parts[-1]), tuple(parts[1:-1]))
+
+    def text(self, parts: list[Token]) -> syntax.Text:
+        return syntax.Text(span_of(self.source, parts[0]), unquote(parts[0]))
 
     def attribute(self, parts: list[Any]) -> syntax.Attribute:
         base, name = parts[0], self._name(parts[1])
@@ -231,6 +289,15 @@ class _Build(Transformer[Token, Any]):
     def items(self, parts: list[Any]) -> tuple[Any, ...]:
         return tuple(parts)
 
+    def subscripts(self, parts: list[Any]) -> tuple[Any, ...]:
+        return tuple(parts)
+
+    def cut(self, parts: list[Any]) -> syntax.Cut:
+        start, colon, stop = parts
+        span = span_of(self.source, colon)
+        first, last = start.span if start else span, stop.span if stop else span
+        return syntax.Cut(self._between(first, last), start, stop)
+
     def index(self, parts: list[Any]) -> syntax.Index:
         base = self._name(parts[0])
         return syntax.Index(self._between(base.span, span_of(self.source, parts[3])), base, parts[2])
@@ -249,6 +316,11 @@ class _Build(Transformer[Token, Any]):
         if (isinstance(value, int) and value >= 2**64) or math.isinf(value):
             raise error("HK114", f"`{shorten(text)}` is too large a number", span)
         return syntax.Number(span, value)
+
+
+def unquote(token: str) -> str:
+    """What stands between quotes; a backslash has no meaning in it."""
+    return token.strip(token[0])
 
 
 def read_number(text: str) -> int | float | None:

@@ -6,15 +6,19 @@ one to one. It pickles, so it travels to the worker process.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from hkc.dialects.define import TILE_DIALECT
 from hkc.dialects.types import Type
-from hkc.frontend.syntax import Binding
-from hkc.machine.abi import GlobalParam, Param, ScalarParam
+from hkc.frontend.syntax import Binding, Constraint
+from hkc.machine.abi import Condition, GlobalParam, Param, ScalarParam
 from hkc.support.dtypes import DType
 from hkc.support.errors import Source, Span
+
+ATOMICS = ("hkc_tile.atomic", "hkc_tile.atomic_fetch", "hkc_tile.compare_and_swap")
+"""The ops that read what they write to."""
 
 
 @dataclass(eq=False, slots=True)
@@ -42,30 +46,80 @@ class Op:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class Block:
+    """Ops in order, and the values that the block gives at its end."""
+
+    body: tuple[Step, ...]
+    yields: tuple[Value, ...] = ()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class Loop:
-    """`for variable in range(lower, upper, step)`: `carried` start as `initial` and become `yields` each time round."""
+    """`for variable in range(lower, upper, step)`: `carried` start as `initial` and become what the block yields."""
 
     variable: Value
     bounds: tuple[Value, Value, Value]
     initial: tuple[Value, ...]
     carried: tuple[Value, ...]
-    body: tuple[Op | Loop, ...]
-    yields: tuple[Value, ...]
+    block: Block
     results: tuple[Value, ...]
     span: Span
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class Choice:
+    """`if condition`: the results are what one of the two blocks yields."""
+
+    condition: Value
+    then: Block
+    otherwise: Block
+    results: tuple[Value, ...]
+    span: Span
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Repeat:
+    """`while`: the block `before` computes the condition, all it yields, from `tested`; `block` goes on from `carried`.
+
+    Both start with what `initial` or the last time round gave.
+    """
+
+    initial: tuple[Value, ...]
+    tested: tuple[Value, ...]
+    before: Block
+    carried: tuple[Value, ...]
+    block: Block
+    results: tuple[Value, ...]
+    span: Span
+
+
+Step = Op | Loop | Choice | Repeat
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Combine:
+    """A function of scalars that ops name, such as the one that a scan combines with."""
+
+    name: str
+    arguments: tuple[Value, ...]
+    block: Block
+    span: Span
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class Kernel:
-    """A checked kernel and all that a launch needs to know of it; `arguments` are its parameters' values in order."""
+    """A checked kernel and all that a launch needs to know of it; `arguments` are its parameters' values in order,
+    `conditions` what its parameters' declarations demand of the tensors."""
 
     name: str
     params: tuple[Param, ...]
     arguments: tuple[Value, ...]
     grid: tuple[str, ...]
     hints: tuple[tuple[str, int], ...]
-    body: tuple[Op | Loop, ...]
+    body: tuple[Step, ...]
     span: Span
+    functions: tuple[Combine, ...] = ()
+    conditions: tuple[Condition, ...] = ()
 
     @property
     def dims(self) -> tuple[str, ...]:
@@ -75,13 +129,14 @@ class Kernel:
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """The names of the globals that the kernel stores to."""
-        return self._names({op.operands[1] for op in _flat(self.body) if op.name == "hkc_tile.store"})
+        """The names of the globals that the kernel writes to."""
+        return self._names(set(_operands(self.body, "dst")))
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """The names of the globals that the kernel loads from."""
-        return self._names({op.operands[0] for op in _flat(self.body) if op.name == "hkc_tile.load"})
+        """The names of the globals that the kernel reads, those of which it changes single elements included."""
+        changed = {v for op in flat(self.body) if op.name in ATOMICS for v in _operands((op,), "dst")}
+        return self._names(set(_operands(self.body, "src")) | changed)
 
     @property
     def scalars(self) -> tuple[str, ...]:
@@ -94,10 +149,13 @@ class Kernel:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Checked:
-    """A checked file. `constants` holds the values that `const` and `tune` names have in it, overrides included."""
+    """A checked file. `constants` holds the values that `const` and `tune` names have in it, overrides included;
+    `candidates` those that a search tries for a tune parameter, `constraints` which of them go together."""
 
     source: Source
     constants: tuple[tuple[str, int | float | bool | DType], ...]
+    candidates: tuple[tuple[str, tuple[int, ...]], ...]
+    constraints: tuple[Constraint, ...]
     kernels: tuple[Kernel, ...]
     examples: tuple[tuple[str, int | float], ...]
     references: tuple[Binding, ...]
@@ -108,9 +166,24 @@ class Checked:
         return tuple((name, str(value)) for name, value in self.constants)
 
 
-def _flat(body: tuple[Op | Loop, ...]) -> Iterator[Op]:
+def flat(body: Iterable[Step]) -> Iterator[Op]:
+    """All ops of a body, those of inner blocks included."""
     for step in body:
-        if isinstance(step, Loop):
-            yield from _flat(step.body)
-        else:
-            yield step
+        match step:
+            case Loop(block=block):
+                yield from flat(block.body)
+            case Choice(then=then, otherwise=otherwise):
+                yield from flat((*then.body, *otherwise.body))
+            case Repeat(before=before, block=block):
+                yield from flat((*before.body, *block.body))
+            case _:
+                yield step
+
+
+def _operands(body: Iterable[Step], role: str) -> Iterator[Value]:
+    """The tensors that ops of the tile dialect take under this field name."""
+    for op in flat(body):
+        dialect, _, name = op.name.partition(".")
+        if dialect == TILE_DIALECT.dialect:
+            fields = TILE_DIALECT.ops[name].of("operand")
+            yield from (v for f, v in zip(fields, op.operands, strict=False) if f.name == role)

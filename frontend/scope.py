@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import TypeGuard
+from typing import TypeGuard, Union
 
 from hkc.dialects.types import GlobalType, IndexType, ScalarType, TileType
 from hkc.frontend import syntax
@@ -13,11 +13,14 @@ from hkc.frontend.program import Value
 from hkc.support.dtypes import DTYPES, DType
 from hkc.support.errors import HkcError, Note, Span, error
 
+VARIABLE = "variable"
+"""The kind of the names that statements assign to."""
+
 Number = bool | int | float
 """A compile-time number. It takes its dtype from what it meets."""
 
-Meaning = Number | DType | Value | tuple[Value, ...]
-"""What an expression stands for; a tuple only where a call gives several values."""
+Meaning = Union[Number, DType, Value, "tuple[Meaning, ...]"]
+"""What an expression stands for; a tuple is several values."""
 
 
 class Silenced(Exception):
@@ -68,7 +71,7 @@ def predefined() -> dict[str, Bound]:
 
 @dataclass
 class Scope:
-    """The names that are visible at one point; `gone` are those that only existed within a loop."""
+    """The names that are visible at one point; `gone` are those that only existed within a block."""
 
     names: dict[str, Bound]
     gone: dict[str, Span] = field(default_factory=dict)
@@ -86,13 +89,13 @@ class Scope:
 
     def _unknown(self, name: syntax.Name, functions: Iterable[str]) -> HkcError:
         if name.name in self.gone:
-            note = Note(f"`{name.name}` gets a value here, inside the loop", self.gone[name.name])
+            note = Note(f"`{name.name}` gets a value here, inside a block that may not run", self.gone[name.name])
             return error(
                 "HK302",
-                f"`{name.name}` does not exist after the loop that defines it",
+                f"`{name.name}` does not always exist here",
                 name.span,
                 notes=(note,),
-                hint=f"give `{name.name}` a value before the loop",
+                hint=f"give `{name.name}` a value before the block",
             )
         if name.name in functions:
             return error("HK301", f"`{name.name}` is a function; call it", name.span)
@@ -124,7 +127,7 @@ def describe(meaning: Meaning) -> str:
         case DType(name=name):
             return f"the dtype {name}"
         case tuple():
-            return "several values"
+            return f"{len(meaning)} values"
     return f"the number {meaning}"
 
 
@@ -163,7 +166,7 @@ def scalar_dtype(meaning: Meaning) -> str | None:
 def is_whole(meaning: Meaning) -> bool:
     """Whether it can be converted to an index: a whole number, an index, a scalar of an integer dtype."""
     dtype = scalar_dtype(meaning)
-    return is_index(meaning) or (dtype is not None and DTYPES[dtype].kind == "int")
+    return is_index(meaning) or (dtype is not None and DTYPES[dtype].kind in ("int", "uint"))
 
 
 def is_index(meaning: Meaning) -> bool:

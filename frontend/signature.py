@@ -9,15 +9,18 @@ from hkc.dialects.types import GlobalType, IndexType, ScalarType
 from hkc.frontend import syntax
 from hkc.frontend.builder import Builder
 from hkc.frontend.codes import RANK
-from hkc.frontend.constants import WORDS, compile_time, refuse_taken
+from hkc.frontend.constants import compile_time, refuse_taken
+from hkc.frontend.library import WORDS
 from hkc.frontend.program import Value
 from hkc.frontend.scope import Bound, Silenced, describe, suggestion
-from hkc.machine.abi import GlobalParam, Param, ScalarParam
+from hkc.machine.abi import Aligned, Condition, GlobalParam, Param, ScalarParam, StrideMultiple, UnitStride
 from hkc.support.dtypes import DTYPES, DType
 from hkc.support.errors import Diagnostic, HkcError, error
 
 HINTS = {"waves": (1, 2, 4, 8, 16)}
 """The hints that have an effect, with their legal values."""
+ALIGNMENTS = (2, 4, 8, 16, 32, 64, 128, 256)
+DECLARED = "global[f16, M, N](align=16, contiguous=True)"
 LATER_HINTS = ("schedule", "stages", "waves_per_eu", "mfma", "swizzle", "unroll", "align")
 
 
@@ -30,6 +33,7 @@ class Signature:
     diagnostics: list[Diagnostic]
     params: list[Param] = field(default_factory=list)
     arguments: list[Value] = field(default_factory=list)
+    conditions: list[Condition] = field(default_factory=list)
 
     def declare(self, parameters: tuple[syntax.Parameter, ...]) -> None:
         """Parameters in order, then their dims; a dim that is not a constant becomes an index of that name."""
@@ -54,9 +58,14 @@ class Signature:
 
     def _parameter(self, parameter: syntax.Parameter, shared: Mapping[str, Bound], own: set[str]) -> Bound:
         kind, name = parameter.type, parameter.name.name
+        declared = kind if isinstance(kind, syntax.Call) else None
+        kind = declared.callee if declared else kind
         if isinstance(kind, syntax.Index) and kind.base.name == "global":
-            return self._tensor(parameter, kind, shared, own)
-        scalar = isinstance(kind, syntax.Name) and (kind.name in shared or kind.name not in WORDS)
+            bound = self._tensor(parameter, kind, shared, own)
+            if declared:
+                self._conditions(name, declared, kind)
+            return bound
+        scalar = not declared and isinstance(kind, syntax.Name) and (kind.name in shared or kind.name not in WORDS)
         if not scalar:
             raise error(
                 "HK306",
@@ -66,7 +75,7 @@ class Signature:
             )
         dtype = self._dtype(kind, shared)
         self.params.append(ScalarParam(name, dtype.name))
-        value = Value(ScalarType(dtype.name), parameter.span, name if dtype.kind == "int" else None)
+        value = Value(ScalarType(dtype.name), parameter.span, name if dtype.kind in ("int", "uint") else None)
         self.arguments.append(value)
         return Bound(value, "parameter", parameter.name.span)
 
@@ -75,18 +84,45 @@ class Signature:
     ) -> Bound:
         if not 2 <= len(kind.items) <= RANK + 1:
             raise error("HK306", f"a tensor has a dtype and 1 to {RANK} dims", kind.span, hint="global[f32, M, N]")
-        dtype = self._dtype(kind.items[0], shared)
-        dims = tuple(self._dim(item, shared, own) for item in kind.items[1:])
+        items = [i for i in kind.items if not isinstance(i, syntax.Cut)]
+        if len(items) != len(kind.items):
+            raise error("HK306", "`:` is no dim", kind.span, hint="global[f32, M, N]")
+        dtype = self._dtype(items[0], shared)
+        dims = tuple(self._dim(item, shared, own) for item in items[1:])
         value = Value(GlobalType(dims, dtype.name), parameter.span)
         self.params.append(GlobalParam(parameter.name.name, dtype.name, dims))
         self.arguments.append(value)
-        for axis, (dim, item) in enumerate(zip(dims, kind.items[1:], strict=True)):
+        for axis, (dim, item) in enumerate(zip(dims, items[1:], strict=True)):
             if isinstance(dim, str) and dim not in self.names:
                 position = self.builder.constant(axis, IndexType(), item.span)
                 extent = self.builder.op("memref.dim", [value, position], IndexType(), item.span)
                 extent.extent = dim
                 self.names[dim] = Bound(extent, "dim", item.span)
         return Bound(value, "parameter", parameter.name.span)
+
+    def _conditions(self, name: str, declared: syntax.Call, kind: syntax.Index) -> None:
+        """What `global[…](align=16, contiguous=True)` demands of the tensor of a launch."""
+        rank = len(kind.items) - 1
+        if declared.arguments:
+            raise error("HK211", "a declaration names what it demands", declared.span, hint=DECLARED)
+        for keyword in declared.keywords:
+            value = compile_time(keyword.value, self.names, "what a parameter demands")
+            if keyword.name.name == "align":
+                if not isinstance(value, int) or value not in ALIGNMENTS:
+                    legal = ", ".join(map(str, ALIGNMENTS))
+                    raise error(
+                        "HK307", f"`align` is one of {legal} (bytes), not {describe(value)}", keyword.value.span
+                    )
+                self.conditions.append(Aligned(name, value))
+                self.conditions += [StrideMultiple(name, d, value) for d in range(rank - 1)]
+            elif keyword.name.name == "contiguous":
+                if not isinstance(value, bool):
+                    raise error("HK208", f"True or False is needed here, not {describe(value)}", keyword.value.span)
+                self.conditions += [UnitStride(name, rank - 1)] if value else []
+            else:
+                word = keyword.name
+                hint = suggestion(word.name, ("align", "contiguous")) or DECLARED
+                raise error("HK211", f"a tensor has no property `{word.name}`", word.span, hint=hint)
 
     def _dtype(self, expr: syntax.Expr, shared: Mapping[str, Bound]) -> DType:
         meaning = compile_time(expr, shared, "a dtype")
@@ -97,8 +133,6 @@ class Signature:
                 expr.span,
                 hint=f"one of {', '.join(DTYPES)}",
             )
-        if meaning.kind in ("uint", "bool"):
-            raise error("HK435", f"parameters of {meaning} are not in the language yet", expr.span)
         return meaning
 
     def _dim(self, expr: syntax.Expr, shared: Mapping[str, Bound], own: set[str]) -> str | int:

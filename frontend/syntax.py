@@ -31,7 +31,7 @@ class Name(Node):
 
 @dataclass(frozen=True, slots=True)
 class Unary(Node):
-    """`-x` or `+x`."""
+    """`-x`, `+x`, `~x` or `not x`."""
 
     op: str
     operand: Expr
@@ -39,7 +39,7 @@ class Unary(Node):
 
 @dataclass(frozen=True, slots=True)
 class Binary(Node):
-    """Arithmetic (`+ - * / // % @ **`) or a comparison (`== != < <= > >=`)."""
+    """Arithmetic (`+ - * / // % @ **`), bits (`& | ^ << >>`), a comparison (`== != < <= > >=`), `and` or `or`."""
 
     op: str
     left: Expr
@@ -55,11 +55,19 @@ class Attribute(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Cut(Node):
+    """`start:stop` in square brackets."""
+
+    start: Expr | None
+    stop: Expr | None
+
+
+@dataclass(frozen=True, slots=True)
 class Index(Node):
-    """`zeros[f32, 64, 64]`: a name with a list in square brackets."""
+    """`zeros[f32, 64, 64]` or `tile[0:32, :]`: a name with a list in square brackets."""
 
     base: Name
-    items: tuple[Expr, ...]
+    items: tuple[Expr | Cut, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +94,30 @@ class Sequence(Node):
     items: tuple[Expr, ...]
 
 
-Expr = Number | Name | Unary | Binary | Attribute | Index | Call | Sequence
+@dataclass(frozen=True, slots=True)
+class Several(Node):
+    """`(a, b)`: several values under one name."""
+
+    items: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Conditional(Node):
+    """`yes if condition else no`."""
+
+    yes: Expr
+    condition: Expr
+    no: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Text(Node):
+    """`"…"` as an argument."""
+
+    text: str
+
+
+Expr = Number | Name | Unary | Binary | Attribute | Index | Call | Sequence | Several | Conditional | Text
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,15 +145,47 @@ class Evaluate(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class For(Node):
-    """`for variable in iterable:` and its body; the span is that of the first line."""
+class Return(Node):
+    """`return a, b`."""
 
-    variable: Name
+    values: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Assert(Node):
+    """`assert condition, "message"`."""
+
+    condition: Expr
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class For(Node):
+    """`for variables in iterable:` and its body; the span is that of the first line."""
+
+    variables: tuple[Name, ...]
     iterable: Expr
     body: tuple[Statement, ...]
 
 
-Statement = Assign | Augment | Evaluate | For
+@dataclass(frozen=True, slots=True)
+class If(Node):
+    """`if condition:`; an `elif` is an `If` alone in `otherwise`. The span is that of the first line."""
+
+    condition: Expr
+    then: tuple[Statement, ...]
+    otherwise: tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class While(Node):
+    """`while condition:` and its body; the span is that of the first line."""
+
+    condition: Expr
+    body: tuple[Statement, ...]
+
+
+Statement = Assign | Augment | Evaluate | Return | Assert | For | If | While
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,19 +215,47 @@ class Kernel(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Formal(Node):
+    """A parameter of a function, and its default."""
+
+    name: Name
+    default: Expr | None
+
+
+@dataclass(frozen=True, slots=True)
+class Function(Node):
+    """`def name(parameters):`; its span is that of its name."""
+
+    name: Name
+    parameters: tuple[Formal, ...]
+    body: tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Constant(Node):
-    """One `const` or `tune` binding, in the order of the file."""
+    """One `const` or `tune` binding, in the order of the file, with the values that a search tries (`in [64, 128]`)."""
 
     binding: Binding
     tunable: bool
+    candidates: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint(Node):
+    """A condition between tune parameters, after `where`."""
+
+    condition: Expr
 
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A whole file: constants, kernels, example extents and the oracle's formulas, each in the order of the text."""
+    """A whole file: constants, functions, kernels, example extents and the oracle's formulas, each in the order of the
+    text."""
 
     source: Source = field(compare=False, repr=False)
     constants: tuple[Constant, ...]
+    constraints: tuple[Constraint, ...]
+    functions: tuple[Function, ...]
     kernels: tuple[Kernel, ...]
     examples: tuple[Binding, ...]
     references: tuple[Binding, ...]

@@ -24,7 +24,7 @@ def ops(body: Sequence[Op | Loop]) -> Iterator[Op]:
     """All ops, those in loops included."""
     for op in body:
         if isinstance(op, Loop):
-            yield from ops(op.body)
+            yield from ops(op.block.body)
         else:
             yield op
 
@@ -181,8 +181,8 @@ def test_a_loop_carries_what_it_changes_and_nothing_else() -> None:
     body = checked(HEAD + text).kernels[0].body
     (loop,) = [op for op in body if isinstance(op, Loop)]
     assert [str(v.type) for v in loop.carried] == ["an index", "16x32 f32"]
-    (inner,) = [op for op in loop.body if isinstance(op, Loop)]
-    assert len(inner.carried) == 1 and loop.yields[0] is inner.results[0]
+    (inner,) = [op for op in loop.block.body if isinstance(op, Loop)]
+    assert len(inner.carried) == 1 and loop.block.yields[0] is inner.results[0]
     store = body[-1]
     assert isinstance(store, Op) and store.operands[0] is loop.results[1] and store.operands[2] is loop.results[0]
 

@@ -1,0 +1,284 @@
+"""Checks `if`, `while` and the body of `for`: which variables they change, and what those are afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+from hkc.dialects.types import IndexType, ScalarType, Type
+from hkc.frontend import syntax
+from hkc.frontend.expressions import Expressions
+from hkc.frontend.joins import as_type, assigned, carried_type, joint_type, same
+from hkc.frontend.program import Block, Choice, Loop, Repeat, Step, Value
+from hkc.frontend.scope import VARIABLE, Bound, Meaning, describe
+from hkc.support.errors import Diagnostic, HkcError, Note, error
+
+Body = Callable[[Sequence[syntax.Statement]], None]
+
+
+@dataclass
+class _Side:
+    """One way through a kernel: the names at its end, its ops, what it yields."""
+
+    names: dict[str, Bound]
+    ops: list[Step]
+    yields: list[Value]
+
+
+@dataclass
+class _Carried:
+    """The variables that a loop changes: what they are before it, and what they start an iteration with."""
+
+    names: list[syntax.Name]
+    initial: tuple[Value, ...]
+
+    def arguments(self) -> tuple[Value, ...]:
+        """Fresh values of the variables' types."""
+        return tuple(Value(v.type, v.span) for v in self.initial)
+
+
+class Control:
+    """Checks statements with blocks; `body` checks the statements in them."""
+
+    def __init__(self, expressions: Expressions, diagnostics: list[Diagnostic], body: Body) -> None:
+        self.x = expressions
+        self.scope, self.b, self.grid = expressions.scope, expressions.b, expressions.grid
+        self.diagnostics = diagnostics
+        self.body = body
+
+    def choice(self, statement: syntax.If) -> None:
+        """`if`. What is known at compile time is decided there, and the other branch is not looked at."""
+        condition = self.x.condition(statement.condition)
+        if isinstance(condition, bool):
+            self.body(statement.then if condition else statement.otherwise)
+            return
+        sides = [self._side(self.scope.names, b) for b in (statement.then, statement.otherwise)]
+        results = [r for n in _unique(assigned([statement])) if (r := self._joined(n, *sides)) is not None]
+        then, otherwise = (Block(tuple(s.ops), tuple(s.yields)) for s in sides)
+        self.b.ops.append(Choice(condition, then, otherwise, tuple(results), statement.span))
+
+    def _side(self, names: dict[str, Bound], body: Sequence[syntax.Statement]) -> _Side:
+        """A body checked in a scope of its own."""
+        outer, self.scope.names = self.scope.names, dict(names)
+        self.grid.blocks += 1
+        try:
+            with self.b.block() as ops:
+                self.body(body)
+            return _Side(self.scope.names, ops, [])
+        finally:
+            self.scope.names = outer
+            self.grid.blocks -= 1
+
+    def _joined(self, name: syntax.Name, first: _Side, second: _Side) -> Value | None:
+        """Binds a name to what it is after both branches; gives the value that joins them, where one is needed."""
+        one, other = first.names.get(name.name), second.names.get(name.name)
+        if one is None or other is None:
+            self.scope.gone[name.name] = name.span
+            return None
+        if one.kind != VARIABLE or other.kind != VARIABLE:
+            return None
+        a, b = one.meaning, other.meaning
+        if a is None or b is None or same(a, b):
+            spoilt = a is None or b is None
+            self.scope.names[name.name] = Bound(None if spoilt else a, VARIABLE, one.span)
+            return None
+        kind = joint_type(a, b)
+        self.scope.names[name.name] = Bound(None, VARIABLE, name.span)
+        if kind is None:
+            self._differs(name, one, other)
+            return None
+        try:
+            for side, bound in ((first, one), (second, other)):
+                assert bound.meaning is not None
+                side.yields.append(as_type(self.b, bound.meaning, kind, _at(name, bound), side.ops))
+        except HkcError as problem:
+            self.diagnostics += problem.diagnostics
+            del first.yields[len(second.yields) :]
+            return None
+        result = Value(kind, one.span or name.span)
+        self.scope.names[name.name] = Bound(result, VARIABLE, name.span)
+        return result
+
+    def _differs(self, name: syntax.Name, one: Bound, other: Bound) -> None:
+        assert one.meaning is not None and other.meaning is not None
+        note = Note(f"`{name.name}` is {describe(other.meaning)} here", other.span)
+        numbers = not isinstance(one.meaning, Value) and not isinstance(other.meaning, Value)
+        hint = f"give it a dtype: {name.name} = cast({one.meaning}, f32)" if numbers else None
+        message = (
+            f"`{name.name}` is {describe(one.meaning)} after one branch but {describe(other.meaning)} after the other"
+        )
+        self.diagnostics.append(
+            Diagnostic("HK207", message, (one.span or name.span,), (note,), hint or "both branches give it one type")
+        )
+
+    # Loops.
+
+    def loop(
+        self, statement: syntax.For, bounds: tuple[Value, Value, Value], bind: Callable[[Value], Sequence[Meaning]]
+    ) -> None:
+        """`for` over `bounds`; `bind` makes what the loop's variables stand for from the value that counts."""
+        carried = self._carried(statement.body)
+        arguments = carried.arguments()
+        variable = Value(IndexType(), statement.variables[0].span)
+        names = self._inside(carried, arguments)
+        with self.b.block() as first:
+            for target, meaning in zip(statement.variables, bind(variable), strict=True):
+                names[target.name] = Bound(meaning, "loop variable", target.span)
+        side = self._side(names, statement.body)
+        block = Block((*first, *side.ops), self._yielded(carried, side))
+        results = carried.arguments()
+        self.b.ops.append(Loop(variable, bounds, carried.initial, arguments, block, results, statement.span))
+        self._after(carried, results, side)
+
+    def repeat(self, statement: syntax.While) -> None:
+        """`while`."""
+        carried = self._carried(statement.body)
+        tested = carried.arguments()
+        outer, self.scope.names = self.scope.names, self._inside(carried, tested)
+        try:
+            with self.b.block() as before:
+                condition = self.x.condition(statement.condition)
+        finally:
+            self.scope.names = outer
+        if isinstance(condition, bool):
+            if condition:
+                raise error("HK217", "this loop never ends: its condition is always true", statement.condition.span)
+            return
+        arguments, results = carried.arguments(), carried.arguments()
+        side = self._side(self._inside(carried, arguments), statement.body)
+        block = Block(tuple(side.ops), self._yielded(carried, side))
+        test = Block(tuple(before), (condition,))
+        self.b.ops.append(Repeat(carried.initial, tested, test, arguments, block, results, statement.span))
+        self._after(carried, results, side)
+
+    def _carried(self, body: Sequence[syntax.Statement]) -> _Carried:
+        """The variables that exist before a loop and are assigned in it, in the order of their first assignment."""
+        names, initial = [], []
+        for name in _unique(assigned(body)):
+            bound = self.scope.names.get(name.name)
+            kind = carried_type(bound.meaning) if bound is not None and bound.kind == VARIABLE else None
+            if bound is not None and bound.meaning is not None and kind is not None:
+                names.append(name)
+                initial.append(as_type(self.b, bound.meaning, kind, _at(name, bound)))
+        return _Carried(names, tuple(initial))
+
+    def _inside(self, carried: _Carried, arguments: Sequence[Value]) -> dict[str, Bound]:
+        bound = {n.name: Bound(v, VARIABLE, n.span) for n, v in zip(carried.names, arguments, strict=True)}
+        return self.scope.names | bound
+
+    def _yielded(self, carried: _Carried, side: _Side) -> tuple[Value, ...]:
+        """What the variables are at the end of an iteration; each keeps its type, and others stay what they are."""
+        for name, bound in self.scope.names.items():
+            after = side.names[name]
+            kept = bound.kind != VARIABLE or bound.meaning is None or carried_type(bound.meaning) is not None
+            if not kept and after.meaning is not None and not same(bound.meaning, after.meaning):
+                self._cant_change(name, bound, after)
+        return tuple(
+            self._at_end(name, before, side) for name, before in zip(carried.names, carried.initial, strict=True)
+        )
+
+    def _at_end(self, name: syntax.Name, before: Value, side: _Side) -> Value:
+        bound = side.names[name.name]
+        meaning = bound.meaning
+        if meaning is None:
+            return before
+        if not _fits(before.type, meaning):
+            note = Note(f"`{name.name}` gets its type here", before.span)
+            message = f"`{name.name}` is {describe(before)} before the loop but {describe(meaning)} after an iteration"
+            self.diagnostics.append(
+                Diagnostic(
+                    "HK207",
+                    message,
+                    (bound.span or name.span,),
+                    (note,),
+                    "a variable keeps its shape and dtype through a loop",
+                )
+            )
+            return before
+        try:
+            return as_type(self.b, meaning, before.type, _at(name, bound), side.ops)
+        except HkcError as problem:
+            self.diagnostics += problem.diagnostics
+            return before
+
+    def _cant_change(self, name: str, bound: Bound, after: Bound) -> NoReturn:
+        assert bound.meaning is not None
+        place = after.span or bound.span
+        hint = "use another name inside the loop"
+        if isinstance(bound.meaning, float):
+            hint = f"give it a dtype before the loop: {name} = cast({bound.meaning}, f32)"
+        raise error(
+            "HK207",
+            f"`{name}` is {describe(bound.meaning)} and can't change in a loop",
+            *([place] if place else []),
+            notes=(Note(f"`{name}` gets its value here", bound.span),),
+            hint=hint,
+        )
+
+    def _after(self, carried: _Carried, results: Sequence[Value], side: _Side) -> None:
+        names = self.scope.names
+        self.scope.gone |= {n: b.span for n, b in side.names.items() if n not in names and b.span}
+        for name, value in zip(carried.names, results, strict=True):
+            spoilt = side.names[name.name].meaning is None
+            names[name.name] = Bound(None if spoilt else value, VARIABLE, name.span)
+
+
+def conditional(x: Expressions, expr: syntax.Conditional) -> Meaning:
+    """`yes if condition else no`: only the one that is meant is computed."""
+    condition = x.condition(expr.condition)
+    if isinstance(condition, bool):
+        return x.operand(expr.yes if condition else expr.no).meaning
+    meanings: list[Meaning] = []
+    sides: list[list[Step]] = []
+    for part in (expr.yes, expr.no):
+        x.grid.blocks += 1
+        with x.b.block() as ops:
+            meanings.append(x.operand(part).meaning)
+        x.grid.blocks -= 1
+        sides.append(ops)
+    kind = joint_type(*meanings)
+    if kind is None:
+        numbers = all(isinstance(m, (int, float)) for m in meanings)
+        hint = f"give one a dtype: cast({meanings[0]}, f32)" if numbers else "both have one type"
+        message = f"this is either {describe(meanings[0])} or {describe(meanings[1])}"
+        raise error("HK207", message, expr.yes.span, expr.no.span, hint=hint)
+    values = [
+        as_type(x.b, m, kind, part, ops) for m, part, ops in zip(meanings, (expr.yes, expr.no), sides, strict=True)
+    ]
+    if isinstance(kind, (IndexType, ScalarType)) and not any(
+        isinstance(op, (Loop, Choice, Repeat)) or _costs(op) for ops in sides for op in ops
+    ):
+        x.b.ops += [*sides[0], *sides[1]]
+        return x.b.op("arith.select", [condition, *values], kind, expr.span)
+    result = Value(kind, expr.span)
+    then, otherwise = (Block(tuple(ops), (v,)) for ops, v in zip(sides, values, strict=True))
+    x.b.ops.append(Choice(condition, then, otherwise, (result,), expr.span))
+    return result
+
+
+def _costs(op: Step) -> bool:
+    """Whether an op is more than a scalar instruction, or may not be computed where its result isn't wanted."""
+    name = getattr(op, "name", "")
+    return not name.startswith("arith.") or "div" in name or "rem" in name
+
+
+def _fits(kind: Type, meaning: Meaning) -> bool:
+    """Whether a variable of this type may be given this value."""
+    if isinstance(meaning, Value):
+        return meaning.type == kind or (isinstance(kind, IndexType) and carried_type(meaning) == kind)
+    return isinstance(meaning, (bool, int, float)) and not (
+        isinstance(kind, IndexType) and not isinstance(meaning, int)
+    )
+
+
+def _at(name: syntax.Name, bound: Bound) -> syntax.Name:
+    """The name where it was bound."""
+    return syntax.Name(bound.span or name.span, name.name)
+
+
+def _unique(names: Iterable[syntax.Name]) -> list[syntax.Name]:
+    found: dict[str, syntax.Name] = {}
+    for name in names:
+        found.setdefault(name.name, name)
+    return list(found.values())

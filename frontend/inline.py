@@ -1,0 +1,137 @@
+"""Functions that a file defines: checked and inlined at every call, with the values of that call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from hkc.frontend import syntax
+from hkc.frontend.codes import NESTING
+from hkc.frontend.constants import refuse_taken
+from hkc.frontend.program import Block, Combine, Value
+from hkc.frontend.scope import VARIABLE, Bound, Meaning, Operand, Silenced, describe, suggestion
+from hkc.support.errors import Diagnostic, HkcError, Note, Span, error
+
+if TYPE_CHECKING:
+    from hkc.frontend.expressions import Expressions
+    from hkc.frontend.statements import Statements
+
+
+@dataclass
+class Inliner:
+    """The functions of a file; `names` are those that the whole file sees, `run` makes a checker for a body."""
+
+    functions: Mapping[str, syntax.Function]
+    names: Mapping[str, Bound]
+    diagnostics: list[Diagnostic]
+    run: Callable[[dict[str, Bound]], Statements] | None = None
+    active: list[str] = field(default_factory=list)
+
+    def call(self, x: Expressions, call: syntax.Call, name: str) -> Meaning | None:
+        """What a call gives; None where the function returns nothing."""
+        function = self.functions[name]
+        given = [x.value(a) for a in call.arguments]
+        named = {k.name.name: (k, x.value(k.value)) for k in call.keywords}
+        arguments = self._bind(function, call, given, named)
+        return self._inlined(function, arguments, call.span)
+
+    def combine(self, x: Expressions, place: syntax.Expr, arguments: tuple[Value, ...]) -> str:
+        """The symbol of a function of scalars, two sets of them to one: what a scan is made with."""
+        name = place.name if isinstance(place, syntax.Name) else ""
+        function = self.functions.get(name)
+        if function is None:
+            hint = suggestion(name, self.functions) or "define it above: def combine(a, b):"
+            raise error("HK301", "a function of this file is needed here", place.span, hint=hint)
+        if len(function.parameters) != len(arguments):
+            message = f"`{name}` takes {len(function.parameters)} values, but is given {len(arguments)}"
+            raise error("HK211", message, place.span, notes=(Note("defined here", function.span),))
+        bound = {p.name.name: v for p, v in zip(function.parameters, arguments, strict=True)}
+        with x.b.block() as ops:
+            result = self._inlined(function, bound, place.span)
+        results = result if isinstance(result, tuple) else (result,)
+        values = []
+        for found, wanted in zip(results, arguments, strict=False):
+            with x.b.block(ops):
+                operand = Operand(found if found is not None else 0, place)
+                values.append(
+                    operand.value
+                    if isinstance(operand.meaning, Value)
+                    else x.b.constant(found, wanted.type, place.span)  # type: ignore[arg-type]
+                )
+        types = [v.type for v in values]
+        if len(results) * 2 != len(arguments) or types != [a.type for a in arguments[: len(types)]]:
+            wanted_types = ", ".join(describe(a) for a in arguments[: len(arguments) // 2])
+            got = ", ".join(describe(v) for v in values) or "nothing"
+            raise error("HK207", f"`{name}` must give {wanted_types}, not {got}", place.span)
+        symbol = f"{name}_{len(x.b.functions)}"
+        x.b.functions.append(Combine(symbol, arguments, Block(tuple(ops), tuple(values)), function.span))
+        return symbol
+
+    def _bind(
+        self,
+        function: syntax.Function,
+        call: syntax.Call,
+        given: list[Meaning],
+        named: Mapping[str, tuple[syntax.Keyword, Meaning]],
+    ) -> dict[str, Meaning]:
+        """Arguments by parameter. Raises `HkcError` for missing, unknown or repeated ones."""
+        name, parameters = function.name.name, [p.name.name for p in function.parameters]
+        hint = f"{name}({', '.join(parameters)})"
+        notes = (Note(f"`{name}` is defined here", function.span),)
+        if len(given) > len(parameters):
+            message = f"`{name}` takes {len(parameters)} arguments, not {len(given)}"
+            raise error("HK211", message, call.arguments[len(parameters)].span, notes=notes, hint=hint)
+        bound = dict(zip(parameters, given, strict=False))
+        for word, (keyword, meaning) in named.items():
+            if word not in parameters:
+                found = suggestion(word, parameters) or hint
+                raise error("HK211", f"`{name}` has no argument `{word}`", keyword.name.span, notes=notes, hint=found)
+            if word in bound:
+                raise error("HK211", f"`{name}` gets `{word}` twice", keyword.span, notes=notes)
+            bound[word] = meaning
+        missing = [p for p in function.parameters if p.name.name not in bound and p.default is None]
+        if missing:
+            raise error("HK211", f"`{name}` needs `{missing[0].name.name}`", call.span, notes=notes, hint=hint)
+        return bound
+
+    def _inlined(self, function: syntax.Function, arguments: Mapping[str, Meaning], place: Span) -> Meaning | None:
+        name = function.name.name
+        if name in self.active:
+            chain = " -> ".join(f"`{n}`" for n in [*self.active[self.active.index(name) :], name])
+            raise error("HK311", f"functions can't call themselves: {chain}", place, hint="use a loop")
+        if len(self.active) >= NESTING:
+            raise error("HK432", f"calls are nested more than {NESTING} deep", place)
+        known = len(self.diagnostics)
+        self.active.append(name)
+        try:
+            return self._body(function, arguments, known)
+        finally:
+            self.active.pop()
+            note = Note(f"in the call of `{name}` here", place)
+            self.diagnostics[known:] = [replace(d, notes=(*d.notes, note)) for d in self.diagnostics[known:]]
+
+    def _body(self, function: syntax.Function, arguments: Mapping[str, Meaning], known: int) -> Meaning | None:
+        assert self.run is not None
+        statements = self.run(dict(self.names))
+        scope = statements.scope.names
+        for formal in function.parameters:
+            refuse_taken(formal.name, self.names)
+            name = formal.name.name
+            if name in arguments:
+                meaning = arguments[name]
+            else:
+                assert formal.default is not None
+                meaning = statements.expressions.value(formal.default)
+            scope[name] = Bound(meaning, VARIABLE, formal.span)
+        *body, last = function.body
+        gives = isinstance(last, syntax.Return)
+        statements.body(body if gives else function.body)
+        result: Meaning | None = None
+        try:
+            result = statements.result(last) if isinstance(last, syntax.Return) else None
+        except HkcError as problem:
+            self.diagnostics += problem.diagnostics
+        if len(self.diagnostics) > known:
+            raise Silenced
+        return result

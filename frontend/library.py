@@ -1,0 +1,20 @@
+"""All functions of the language, by name: importing this module defines them."""
+
+from __future__ import annotations
+
+from hkc.frontend import accesses, casts, elementwise, folds, matrix, shapes, telling
+from hkc.frontend.functions import FUNCTIONS
+from hkc.frontend.making import SHAPED
+
+MODULES = (accesses, casts, elementwise, folds, matrix, shapes, telling)
+"""The modules that define functions, besides `making`."""
+
+SPECIAL = {
+    "tile_ids": "tile_ids(extent, …, order=rows)",
+    "tiles": "for m, n in tiles(extent, extent, workgroups=304):",
+    "range": "for k in range(start, stop, step):",
+}
+"""Functions of their own kind, and how they are written."""
+
+WORDS = frozenset({*FUNCTIONS, *SHAPED, *SPECIAL, "global"})
+"""Names that the language keeps for itself."""

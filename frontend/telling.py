@@ -1,0 +1,56 @@
+"""What a kernel says while it runs: `assert` and `print`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hkc.dialects.types import ScalarType, TileType
+from hkc.frontend import syntax
+from hkc.frontend.functions import Given, function
+from hkc.frontend.program import Value
+from hkc.frontend.scope import Operand, describe, global_type, tile_type
+from hkc.support.dtypes import DType
+from hkc.support.errors import Span, error
+
+if TYPE_CHECKING:
+    from hkc.frontend.expressions import Expressions
+
+
+@function("print(*values)", "Writes values, after a text where one comes first. Only where a kernel is interpreted.")
+def _print(c: Expressions, given: Given, span: Span) -> None:
+    values = given["values"]
+    assert isinstance(values, syntax.Sequence)
+    items, prefix = values.items, ""
+    if items and isinstance(items[0], syntax.Text):
+        prefix, items = items[0].text, items[1:]
+    operands = [_printed(c, item) for item in items]
+    c.b.tile_op("print", operands, span, {}, prefix=prefix)
+
+
+def _printed(c: Expressions, item: syntax.Expr) -> Value:
+    operand = c.operand(item)
+    meaning = operand.meaning
+    if isinstance(meaning, (DType, tuple)) or global_type(meaning):
+        raise error("HK201", f"`print` takes tiles and numbers, not {describe(meaning)}", item.span)
+    if isinstance(meaning, Value):
+        return meaning
+    dtype = "bool" if isinstance(meaning, bool) else "i64" if isinstance(meaning, int) else "f64"
+    return c.b.constant(meaning, ScalarType(dtype), item.span)
+
+
+def claim(c: Expressions, statement: syntax.Assert) -> None:
+    """`assert condition, "message"`: of a bool, or of all elements of a tile."""
+    operand = c.operand(statement.condition)
+    meaning = operand.meaning
+    if isinstance(meaning, bool):
+        if not meaning:
+            raise error("HK218", f"this assertion is known to fail: {statement.message}", statement.span)
+        return
+    tile = tile_type(meaning)
+    if isinstance(meaning, Value) and meaning.type == ScalarType("bool"):
+        meaning = c.b.op("tensor.splat", [meaning], TileType((1,), "bool"), statement.span)
+    elif tile is None or tile.dtype != "bool":
+        raise error("HK204", f"`assert` takes bools, not {describe(meaning)}", operand.span, hint="compare something")
+    assert isinstance(meaning, Value)
+    places = {"condition": Operand(0, statement.condition)}
+    c.b.tile_op("assert", [meaning], statement.span, places, message=statement.message)

@@ -1,0 +1,57 @@
+"""Kernels given as text, run by the reference interpreter: what the tests of the language share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hkc.frontend.check import check
+from hkc.frontend.parse import parse
+from hkc.frontend.program import Checked
+from hkc.machine.abi import GlobalParam
+from hkc.support.errors import Source
+from hkc.support.worker import call
+
+
+def checked(text: str, **constants: object) -> Checked:
+    """A checked text."""
+    return check(parse(Source("kernel.hk", text)), {name: str(value) for name, value in constants.items()})
+
+
+def interpret(text: str, arrays: dict[str, np.ndarray], scalars: dict[str, Any] | None = None) -> dict[str, np.ndarray]:
+    """What the kernel of a text leaves in the tensors that it writes; dims come from the arrays."""
+    program = checked(text)
+    dims: dict[str, int] = {}
+    for param in program.kernels[0].params:
+        if isinstance(param, GlobalParam):
+            dims |= {d: n for d, n in zip(param.dims, arrays[param.name].shape, strict=True) if isinstance(d, str)}
+    found: dict[str, np.ndarray] = call("hkc.reference:run", program, arrays, {**dims, **(scalars or {})})
+    return found
+
+
+def result(
+    body: str, dtype: str = "f32", shape: tuple[int, ...] = (16,), head: str = "", scalars: str = "", **inputs: Any
+) -> np.ndarray:
+    """What `body` stores to `OUT` (zeros of this dtype and shape before), given arrays and numbers by name.
+
+    A number is a parameter of i32 or f32 unless `scalars` declares it otherwise; every array gets dims of its own.
+    """
+    from hkc.support.dtypes import DTYPES, from_numpy
+
+    parameters, arrays, numbers = [], {}, {}
+    for name, value in inputs.items():
+        if isinstance(value, np.ndarray):
+            kind = from_numpy(value.dtype)
+            dims = ", ".join(f"{name}{i}" for i in range(value.ndim))
+            parameters.append(f"{name}: global[{kind}, {dims}]")
+            arrays[name] = value
+        else:
+            numbers[name] = value
+            if f"{name}:" not in scalars:
+                parameters.append(f"{name}: {'f32' if isinstance(value, float) else 'i32'}")
+    arrays["OUT"] = np.zeros(shape, DTYPES[dtype].numpy)
+    parameters.append(f"OUT: global[{dtype}, {', '.join(f'OUT{i}' for i in range(len(shape)))}]")
+    parameters += [scalars] if scalars else []
+    lines = "\n".join(f"    {line}" for line in body.strip("\n").split("\n"))
+    return interpret(f"{head}\nkernel k({', '.join(parameters)}):\n{lines}\n", arrays, numbers)["OUT"]
