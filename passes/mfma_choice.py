@@ -1,14 +1,19 @@
-"""Which matrix instruction a `dot` gets, and how the workgroup's waves share it."""
+"""Which matrix instruction a `dot` gets, how the workgroup's waves share it, and in which order it runs along k."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hkc.layout import DistributedLayout, tile_waves
 from hkc.targets.chip import Chip
-from hkc.targets.mfma import Mfma
+from hkc.targets.mfma import BITS, Mfma
 
 Extents = tuple[int, int, int]
+
+WIDEST = 16
+"""Bytes per lane of the widest LDS read: a lane's run along k that is worth having."""
 
 
 def candidates(chip: Chip, a: str, b: str, acc: str, extents: Extents) -> tuple[Mfma, ...]:
@@ -25,32 +30,88 @@ def candidates(chip: Chip, a: str, b: str, acc: str, extents: Extents) -> tuple[
 
 @dataclass(frozen=True)
 class DotLayouts:
-    """The instruction of a dot and the layouts of its operands and accumulator."""
+    """The instruction of a dot and the layouts of its operands and accumulator.
+
+    A fragment of an operand may hold several of the instruction's along k, one after another in its registers.
+    `clocks` is what the matrix unit of a SIMD takes for one wave.
+    """
 
     instruction: Mfma
     a: DistributedLayout
     b: DistributedLayout
     acc: DistributedLayout
+    clocks: int
 
 
-def choose(chip: Chip, dtypes: tuple[str, str, str], extents: Extents, waves: int) -> DotLayouts:
-    """Instruction and layouts for a dot whose legality was checked. Waves that find no work hold copies."""
-    row = candidates(chip, *dtypes, extents)[0]
-    grid = wave_grid(extents[0] // row.n, extents[1] // row.m, waves)
+def variants(
+    chip: Chip, dtypes: tuple[str, str, str], extents: Extents, waves: int, chained: bool = False
+) -> Iterator[DotLayouts]:
+    """Ways to compute a dot whose legality was checked, the most usual first.
+
+    Each instruction of the best rate, with each grid of waves that uses as many of them as can be; waves that find no
+    work hold copies. The order along k is free, as long as both operands have the same: by default each lane holds a
+    run as long as the widest LDS read; with `chained` the order in which lanes hold an accumulator is offered too, so
+    that one dot's result may be another's operand as it lies.
+    """
+    rows = candidates(chip, *dtypes, extents)
+    for row in (r for r in rows if r.rate == rows[0].rate):
+        for grid in wave_grids(extents[0] // row.n, extents[1] // row.m, waves):
+            orders = [_run_order(row, dtypes[0], extents[2])]
+            if chained and (order := _result_order(row)) is not None:
+                orders.append(order)
+            yield from (_layouts(row, extents, waves, grid, order) for order in dict.fromkeys(orders))
+
+
+Order = tuple[tuple[int, ...], int]
+"""The steps along k of the lane bits that walk it, and how many instructions a fragment holds."""
+
+
+def _run_order(row: Mfma, dtype: str, depth: int) -> Order:
+    unit = row.a_layout()
+    held, bits = unit.registers, BITS[dtype]
+    lanes = tuple(basis[1] for basis in unit.lane if basis[1])
+    if lanes != tuple(held << i for i in range(len(lanes))):
+        return lanes, 1  # the instruction's own order is not one run per lane
+    count = 1
+    while 2 * count * held * bits <= 8 * WIDEST and depth % (2 * count * row.k) == 0:
+        count *= 2
+    return tuple(step * count for step in lanes), count
+
+
+def _result_order(row: Mfma) -> Order | None:
+    """The order in which lanes hold the rows of the instruction's result; None where that is no order for operands."""
+    steps = tuple(basis[0] for basis in row.acc_layout().lane if basis[0])
+    wanted = [basis for basis in row.a_layout().lane if basis[1]]
+    return (steps, 1) if len(steps) == len(wanted) and max(steps, default=0) < row.k else None
+
+
+def _layouts(row: Mfma, extents: Extents, waves: int, grid: tuple[int, int], order: Order) -> DotLayouts:
     rows, columns = grid
-    spare = waves // (rows * columns)
-    unit = (rows, columns, spare)
+    unit = (rows, columns, waves // (rows * columns))
+    instructions = math.prod(extents) // (row.m * row.n * row.k * rows * columns)
     return DotLayouts(
         row,
-        tile_waves(row.b_layout().transpose((1, 0)), unit, (0, None, None)),
-        tile_waves(row.a_layout().transpose((1, 0)), unit, (None, 1, None)),
+        tile_waves(_reordered(row.b_layout().transpose((1, 0)), *order), unit, (0, None, None)),
+        tile_waves(_reordered(row.a_layout(), *order).transpose((1, 0)), unit, (None, 1, None)),
         tile_waves(row.acc_layout().transpose((1, 0)), unit, (0, 1, None)),
+        instructions * row.cycles,
     )
 
 
-def wave_grid(row_tiles: int, column_tiles: int, waves: int) -> tuple[int, int]:
-    """Waves along the rows and columns of a result of so many instruction tiles: all of them where that divides, and
-    each wave's part as square as can be, since that is what its operand reads cost."""
+def _reordered(unit: DistributedLayout, steps: tuple[int, ...], count: int) -> DistributedLayout:
+    """An operand's layout over (rows, k) with other steps along k for its lanes; registers take what is left."""
+    depth, rest = unit.block[1] * count, iter(steps)
+    lane = tuple((0, next(rest)) if basis[1] else basis for basis in unit.lane)
+    register = tuple((0, 1 << i) for i in range(depth.bit_length() - 1) if 1 << i not in steps)
+    return DistributedLayout((unit.block[0], depth), register, lane, ())
+
+
+def wave_grids(row_tiles: int, column_tiles: int, waves: int) -> list[tuple[int, int]]:
+    """Waves along the rows and columns of a result of so many instruction tiles: those that use the most waves, and
+    first the one in which a wave's part is the squarest, since that is what its operand reads cost."""
     powers = [1 << i for i in range(waves.bit_length())]
     splits = [(r, c) for r in powers for c in powers if r * c <= waves and not (row_tiles % r or column_tiles % c)]
-    return max(splits, key=lambda s: (s[0] * s[1], -(row_tiles // s[0] + column_tiles // s[1]), s[0]))
+    most = max(r * c for r, c in splits)
+    return sorted(
+        ((r, c) for r, c in splits if r * c == most), key=lambda s: (row_tiles // s[0] + column_tiles // s[1], -s[0])
+    )

@@ -1,22 +1,24 @@
-"""Give every tile a layout: dots decide first, loads next, and conversions are put where the choices meet."""
+"""Give every tile a layout: the cheapest choice for the whole kernel, with conversions where ops disagree."""
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from hkc.dialects.define import TILE_DIALECT, OpRecord
 from hkc.dialects.forms import kernels, walk
 from hkc.dialects.load import create
 from hkc.dialects.tile.lowering import MFMA
 from hkc.dialects.tile.shape import ConvertLayout
-from hkc.dialects.translate import element_name, plain_attributes, record_type, with_layout
+from hkc.dialects.translate import element_name, with_layout
 from hkc.layout import DistributedLayout, blocked
+from hkc.layout.conversion import clocks
 from hkc.passes.define import Pass
-from hkc.passes.mfma_choice import DotLayouts, candidates, choose, wave_grid
-from hkc.support.dtypes import dtype
+from hkc.passes.layout_graph import LayoutGraph, Layouts, Tile, is_tile, loads
+from hkc.passes.lds_accesses import weight
+from hkc.passes.mfma_choice import DotLayouts, candidates, variants, wave_grids
 from hkc.support.mlir import ir, passmanager
 from hkc.targets.chip import Chip
 
@@ -26,15 +28,20 @@ WAVES = "hkc.waves"
 WIDEST = 16
 """Bytes per lane of the widest global access: what a load's layout gives each lane to hold in a row."""
 
+CHOICES = 256
+"""Combinations of dots that are all tried; with more of them, dots are decided one after another."""
+
 
 @dataclass(frozen=True)
 class SelectLayouts(Pass):
     """Layouts spread from the dots' accumulators, then from the largest remaining tile, along ops that move nothing.
 
+    A choice names for each dot its instruction, its grid of waves and its order along k, and for each load how lanes
+    share its tile. It costs the clocks of the matrix units and those of the LDS for conversions, by trip counts. All
+    combinations for the dots are tried while they are few; loads then improve on it one after another.
+
     Before::
 
-        #plain = strided<[?, ?]>
-        %a = "hkc_tile.load"(%A, %f, %i, %i) : (memref<?x?xf32, #plain>, f32, index, index) -> tensor<64x32xf32>
         %s = "hkc_tile.reduce"(%a) {axis = 1 : i64, kind = "sum"} : (tensor<64x32xf32>) -> tensor<64x1xf32>
 
     After::
@@ -50,19 +57,9 @@ class SelectLayouts(Pass):
         for function in kernels(module):
             waves = _waves(function, chip)
             function.attributes[WAVES] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), waves)
-            choice = _Choice(chip, waves, function)
-            choice.spread_all()
-            _Converter(choice).run()
+            graph = LayoutGraph(function)
+            _write(graph, _Search(chip, waves, graph).best())
         passmanager.PassManager.parse("builtin.module(cse)").run(module.operation)
-
-
-def _is_tile(value: Any) -> bool:
-    return isinstance(value.type, ir.RankedTensorType)
-
-
-def _record(op: Any) -> OpRecord | None:
-    dialect, _, name = op.name.partition(".")
-    return TILE_DIALECT.ops.get(name) if dialect == TILE_DIALECT.dialect else None
 
 
 def _dot_extents(op: Any) -> tuple[int, int, int]:
@@ -83,202 +80,205 @@ def _waves(function: Any, chip: Chip) -> int:
     counts = [4]
     elements = 0
     for op in walk(function):
-        elements = max([elements, *(math.prod(r.type.shape) for r in op.results if _is_tile(r))])
+        elements = max([elements, *(math.prod(r.type.shape) for r in op.results if is_tile(r))])
         if op.name == "hkc_tile.dot":
             row = candidates(chip, *_dot_dtypes(op), _dot_extents(op))[0]
             m, n, _ = _dot_extents(op)
-            counts.append(math.prod(wave_grid(m // row.n, n // row.m, 4)))
+            counts.append(math.prod(wave_grids(m // row.n, n // row.m, 4)[0]))
     lanes = chip.compute.wave
     return min(*counts, max(1, 1 << max(0, (elements // lanes).bit_length() - 1)))
 
 
-@dataclass
-class _Choice:
-    """The layout of every tile of one kernel, as they are found."""
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """The dots' layouts, the layouts of all tiles that follow from them, and what it costs, in clocks."""
+
+    dots: tuple[DotLayouts, ...]
+    layouts: Layouts
+    clocks: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """Tries choices on the graph of one kernel."""
 
     chip: Chip
     waves: int
-    function: Any
-    layouts: dict[Any, DistributedLayout] = field(default_factory=dict)
-    dots: dict[Any, DotLayouts] = field(default_factory=dict)
+    graph: LayoutGraph
 
-    def spread_all(self) -> None:
-        """Choose for all tiles: dots first, then the largest tile without a layout until there is none."""
-        tiles = list(self._tiles())
-        for op in walk(self.function):
-            if op.name == "hkc_tile.dot":
-                self.dots[op.results[0]] = choose(self.chip, _dot_dtypes(op), _dot_extents(op), self.waves)
-                op.attributes[MFMA] = ir.StringAttr.get(self.dots[op.results[0]].instruction.mnemonic)
-                self._spread(op.results[0], self.dots[op.results[0]].acc)
-        for value in sorted(tiles, key=lambda v: -math.prod(v.type.shape)):
-            if value not in self.layouts:
-                self._spread(value, self._coalesced(value))
-
-    def _tiles(self) -> Iterator[Any]:
-        for op in walk(self.function):
-            for region in op.regions:
-                for block in region:
-                    yield from filter(_is_tile, block.arguments)
-            yield from filter(_is_tile, op.results)
-
-    def _coalesced(self, value: Any) -> DistributedLayout:
-        shape = tuple(value.type.shape)
-        vector = WIDEST // dtype(element_name(value.type.element_type)).bytes
-        spread = math.prod(shape) // (self.waves * self.chip.compute.wave)
-        vector = min(vector, 1 << max(0, spread.bit_length() - 1))
-        return blocked(shape, self.waves, vector, len(shape) - 1, self.chip.compute.wave)
-
-    def _spread(self, value: Any, layout: DistributedLayout) -> None:
-        work = [(value, layout)]
-        while work:
-            value, layout = work.pop()
-            if value in self.layouts or not layout.fits(tuple(value.type.shape)):
-                continue
-            self.layouts[value] = layout
-            work += self._neighbours(value, layout)
-
-    def _neighbours(self, value: Any, layout: DistributedLayout) -> Iterator[tuple[Any, DistributedLayout]]:
-        """The tiles that hold their elements where `value` does, if it has `layout`."""
-        for use in value.uses:
-            yield from self._through(use.owner.operation, value, use.operand_number, layout)
-        owner = value.owner
-        if isinstance(value, ir.BlockArgument):
-            yield from ((v, layout) for v in _carried(owner.owner, value.arg_number - 1))
-        elif owner.name == "scf.for":
-            yield from ((v, layout) for v in _carried(owner, value.result_number))
+    def best(self) -> Choice:
+        """The cheapest choice that was tried, the first of equals. What stands in one place of the source is chosen
+        alike, however often a pass has copied it."""
+        groups = _by_place(self.graph.dots)
+        options = [list(self._variants(ops[0])) for ops in groups]
+        if math.prod(map(len, options)) <= CHOICES:
+            best = self._cheapest(groups, itertools.product(*options))
         else:
-            yield from self._from_result(owner, layout)
+            chosen = [some[0] for some in options]
+            for i, some in enumerate(options):
+                tried = [(*chosen[:i], option, *chosen[i + 1 :]) for option in some]
+                best = self._cheapest(groups, tried)
+                chosen[i] = best.dots[self.graph.dots.index(groups[i][0])]
+        given: Layouts = {}
+        for tiles in _by_place(list(loads(self.graph)), lambda tile: tile.value.owner):
+            for layout in self._shares(tiles[0]):
+                shared = {**given, **{tile.number: layout for tile in tiles}}
+                other = self.evaluate(best.dots, shared)
+                if other.clocks < best.clocks:
+                    best, given = other, shared
+        return best
 
-    def _through(
-        self, op: Any, value: Any, number: int, layout: DistributedLayout
-    ) -> Iterator[tuple[Any, DistributedLayout]]:
-        record = _record(op)
-        if op.name == "scf.for":
-            yield from ((v, layout) for v in _carried(op, number - 3))
-        elif op.name == "scf.yield":
-            yield from ((v, layout) for v in _carried(op.parent, number))
-        elif op.name == "hkc_tile.dot":
-            if number == 2:
-                yield op.results[0], layout
-        elif record is None:
-            yield from ((v, layout) for v in (*op.results, *op.operands) if _is_tile(v))
-        elif hasattr(record.cls, "forward"):
-            yield op.results[0], _related(record, "forward", op, layout)
+    def _cheapest(self, groups: list[list[Any]], choices: Iterable[tuple[DotLayouts, ...]]) -> Choice:
+        where = {op: i for i, ops in enumerate(groups) for op in ops}
+        tried = (self.evaluate(tuple(chosen[where[op]] for op in self.graph.dots)) for chosen in choices)
+        return min(tried, key=lambda choice: choice.clocks)
 
-    def _from_result(self, op: Any, layout: DistributedLayout) -> Iterator[tuple[Any, DistributedLayout]]:
-        record = _record(op)
-        if op.name == "hkc_tile.dot":
-            yield op.operands[2], layout
-        elif record is None:
-            yield from ((v, layout) for v in (*op.results, *op.operands) if _is_tile(v))
-        elif hasattr(record.cls, "backward"):
-            yield op.operands[0], _related(record, "backward", op, layout)
+    def _variants(self, op: Any) -> Iterator[DotLayouts]:
+        results = {self.graph.number(dot.results[0]) for dot in self.graph.dots}
+        operands = [self.graph.number(op.operands[i]) for i in (0, 1)]
+        chained = any(results & self.graph.like(tile) for tile in operands)
+        return variants(self.chip, _dot_dtypes(op), _dot_extents(op), self.waves, chained)
+
+    # -- the layouts of a choice
+
+    def evaluate(self, dots: tuple[DotLayouts, ...], given: Layouts | None = None) -> Choice:
+        """All layouts that follow from those of the dots and of some other tiles, and their cost."""
+        layouts: Layouts = {}
+        for op, chosen in zip(self.graph.dots, dots, strict=True):
+            self.graph.spread(layouts, self.graph.number(op.results[0]), chosen.acc)
+        for number, layout in (given or {}).items():
+            self.graph.spread(layouts, number, layout)
+        for tile in sorted(self.graph.tiles, key=lambda tile: -tile.size):
+            if tile.number not in layouts:
+                self.graph.spread(layouts, tile.number, self._coalesced(tile))
+        return Choice(dots, layouts, self._clocks(dots, layouts))
+
+    def _coalesced(self, tile: Tile) -> DistributedLayout:
+        return blocked(tile.shape, self.waves, self._vector(tile), len(tile.shape) - 1, self.chip.compute.wave)
+
+    def _vector(self, tile: Tile) -> int:
+        """Neighbours along the last dim that one lane holds."""
+        spread = tile.size // (self.waves * self.chip.compute.wave)
+        return min(WIDEST // tile.itemsize, 1 << max(0, spread.bit_length() - 1))
+
+    def _shares(self, tile: Tile) -> Iterator[DistributedLayout]:
+        """Other ways to share a loaded matrix: each lane holds several rows of its neighbours, so that it can write
+        runs down the columns to LDS."""
+        if len(tile.shape) != 2:
+            return
+        lanes = self.waves * self.chip.compute.wave
+        for vector in (self._vector(tile), self._vector(tile) // 2):
+            rows = min(tile.size // (lanes * max(vector, 1)), WIDEST // tile.itemsize, tile.shape[0] & -tile.shape[0])
+            if vector * tile.itemsize >= 4 and rows > 1:
+                yield _with_rows(tile.shape, self.waves, vector, 1 << (rows.bit_length() - 1), self.chip.compute.wave)
+
+    # -- cost
+
+    def _clocks(self, dots: tuple[DotLayouts, ...], layouts: Layouts) -> float:
+        simds = self.chip.compute.simds
+        total = sum(
+            chosen.clocks * weight(op) * max(1, self.waves // simds)
+            for op, chosen in zip(self.graph.dots, dots, strict=True)
+        )
+        for number, wanted in conversions(self.graph, Choice(dots, layouts, 0)):
+            tile = self.graph.tiles[number]
+            if not _is_constant(tile.value):
+                total += tile.weight * self._conversion(layouts[number], wanted, tile)
+        for fold in self.graph.folds:
+            tile = self.graph.tiles[fold.tile]
+            total += tile.weight * self._conversion(fold.layout(layouts), layouts[fold.tile], tile)
+        return total + sum(tile.weight * self._load(layouts[tile.number], tile) for tile in loads(self.graph))
+
+    def _conversion(self, source: DistributedLayout, target: DistributedLayout, tile: Tile) -> int:
+        transposes = self.chip.has("lds_read_transposed") and tile.itemsize <= 2
+        return clocks(source, target, tile.shape, tile.itemsize, self.chip.lds.access, transposes)
+
+    def _load(self, layout: DistributedLayout, tile: Tile) -> float:
+        """Clocks of the cache for one tile: its lines, and an instruction per access."""
+        last = len(tile.shape) - 1
+        run = min(layout.contiguous(last) * tile.itemsize, WIDEST)
+        accesses = layout.waves * layout.fragments(tile.shape) * layout.registers * tile.itemsize / run
+        return accesses * max(4, run * layout.lanes / self.chip.memory.l1_bytes_per_clock)
 
 
-def _related(record: OpRecord, direction: str, op: Any, layout: DistributedLayout) -> DistributedLayout:
-    """The layout on the other side of a shape op."""
-    types = (record_type(op.operands[0].type), record_type(op.results[0].type))
-    found: DistributedLayout = getattr(record.cls, direction)(layout, *types, **plain_attributes(record, op.attributes))
+def _by_place(items: list[Any], op: Callable[[Any], Any] = lambda op: op) -> list[list[Any]]:
+    """Items whose ops have the same place in the source, the same types and attributes, in order."""
+    groups: dict[tuple[Any, ...], list[Any]] = {}
+    for item in items:
+        made = op(item)
+        key = (str(made.location), *(str(v.type) for v in (*made.operands, *made.results)))
+        groups.setdefault(key, []).append(item)
+    return list(groups.values())
+
+
+def _with_rows(shape: tuple[int, ...], waves: int, vector: int, rows: int, lanes: int) -> DistributedLayout:
+    """A coalesced layout in which each lane also holds `rows` neighbouring rows of its elements."""
+    unit = blocked((shape[0] // rows, shape[1]), waves, vector, 1, lanes)
+    spread = [tuple((r * rows, c) for r, c in bases) for bases in (unit.register, unit.lane, unit.wave)]
+    down = tuple((1 << i, 0) for i in range(rows.bit_length() - 1))
+    return DistributedLayout((unit.block[0] * rows, unit.block[1]), spread[0] + down, spread[1], spread[2])
+
+
+def conversions(graph: LayoutGraph, choice: Choice) -> dict[tuple[int, DistributedLayout], list[tuple[Any, int]]]:
+    """Which tiles are wanted in which other layouts, and by which operands (op, position)."""
+    found: dict[tuple[int, DistributedLayout], list[tuple[Any, int]]] = {}
+    wants = [(want.op, want.operand, want.tile, want.layout(choice.layouts)) for want in graph.wants]
+    for op, chosen in zip(graph.dots, choice.dots, strict=True):
+        wants += [(op, i, graph.number(op.operands[i]), layout) for i, layout in enumerate((chosen.a, chosen.b))]
+    for op, operand, tile, layout in wants:
+        if choice.layouts[tile] != layout:
+            found.setdefault((tile, layout), []).append((op, operand))
     return found
 
 
-def _carried(loop: Any, position: int) -> Iterator[Any]:
-    """The values that are one loop-carried variable: its start, block argument, yielded value and result."""
-    if position < 0:
+def _is_constant(value: Any) -> bool:
+    return not isinstance(value, ir.BlockArgument) and value.owner.name == "arith.constant"
+
+
+# -- the choice in the IR
+
+
+def _write(graph: LayoutGraph, choice: Choice) -> None:
+    """Types with layouts, the dots' instructions, and conversions: one for all who want a tile in the same layout."""
+    for op, chosen in zip(graph.dots, choice.dots, strict=True):
+        op.attributes[MFMA] = ir.StringAttr.get(chosen.instruction.mnemonic)
+    layouts = {tile.value: choice.layouts[tile.number] for tile in graph.tiles}
+    for (number, layout), users in conversions(graph, choice).items():
+        value = graph.tiles[number].value
+        with _place(value, [op for op, _ in users]), users[0][0].location:
+            made = value.owner.clone().results[0] if _is_constant(value) else _converted(value)
+        layouts[made] = layout
+        for op, operand in users:
+            op.operands[operand] = made
+    for fold in graph.folds:
+        _write_fold(graph.tiles[fold.tile].value, fold.layout(choice.layouts), layouts)
+    for value, layout in layouts.items():
+        value.set_type(with_layout(value.type, layout.text()))
+        if _is_constant(value):
+            splat = ir.DenseElementsAttr(value.owner.attributes["value"]).get_splat_value()
+            value.owner.attributes["value"] = ir.DenseElementsAttr.get_splat(value.type, splat)
+
+
+def _write_fold(result: Any, given: DistributedLayout, layouts: dict[Any, DistributedLayout]) -> None:
+    """A fold's result in the layout that it comes in, converted to the one that its users know it by."""
+    wanted = layouts[result]
+    if wanted == given:
         return
-    block = loop.regions[0].blocks[0]
-    terminator = list(block.operations)[-1]
-    found = (
-        loop.operands[3 + position],
-        block.arguments[1 + position],
-        terminator.operands[position],
-        loop.results[position],
-    )
-    yield from filter(_is_tile, found)
+    with ir.InsertionPoint.after(result.owner), result.owner.location:
+        moved = _converted(result)
+    result.replace_all_uses_except(moved, moved.owner)
+    layouts[result], layouts[moved] = given, wanted
 
 
-@dataclass
-class _Converter:
-    """Writes the choice into the IR: types with layouts, and conversions where an op wants another layout."""
-
-    choice: _Choice
-
-    def run(self) -> None:
-        layouts = self.choice.layouts
-        for op in list(walk(self.choice.function)):
-            self._settle(op)
-        for value, layout in layouts.items():
-            value.set_type(with_layout(value.type, layout.text()))
-            op = value.owner
-            if not isinstance(value, ir.BlockArgument) and op.name == "arith.constant":
-                op.attributes["value"] = ir.DenseElementsAttr.get_splat(value.type, _splat_value(op))
-
-    def _settle(self, op: Any) -> None:
-        """Make an op's operands agree with its result, whose layout stays as chosen."""
-        layouts, record = self.choice.layouts, _record(op)
-        if op.name == "scf.for":
-            self._settle_carried(op, op, 3)
-        elif op.name == "scf.yield" and op.parent.name == "scf.for":
-            self._settle_carried(op, op.parent, 0)
-        elif op.name == "hkc_tile.dot":
-            chosen = self.choice.dots[op.results[0]]
-            for i, layout in enumerate((chosen.a, chosen.b, layouts[op.results[0]])):
-                self._want(op, i, layout)
-        elif record is None:
-            self._settle_elementwise(op)
-        elif hasattr(record.cls, "backward"):
-            self._want(op, 0, _related(record, "backward", op, layouts[op.results[0]]))
-        elif hasattr(record.cls, "forward"):
-            self._settle_reduction(op, record)
-
-    def _settle_carried(self, op: Any, loop: Any, first: int) -> None:
-        """Operands of `op` from `first` on become the variables that `loop` carries."""
-        for i, argument in enumerate(list(loop.regions[0].blocks[0].arguments)[1:]):
-            self._want(op, first + i, self.choice.layouts.get(argument))
-
-    def _settle_elementwise(self, op: Any) -> None:
-        layouts = self.choice.layouts
-        tiles = [v for v in (*op.results, *op.operands) if _is_tile(v)]
-        for i, operand in enumerate(op.operands):
-            if _is_tile(operand):
-                self._want(op, i, layouts[tiles[0]])
-
-    def _settle_reduction(self, op: Any, record: OpRecord) -> None:
-        """A fold happens where the operand is, in lanes of one wave; its result is then moved where it is wanted."""
-        layouts, axis = self.choice.layouts, int(op.attributes["axis"].value)
-        inside = _within_wave(layouts[op.operands[0]], axis)
-        self._want(op, 0, inside)
-        given = _related(record, "forward", op, inside)
-        result = op.results[0]
-        if layouts[result] != given:
-            wanted, layouts[result] = layouts[result], given
-            with ir.InsertionPoint.after(op), op.location:
-                moved = create(ConvertLayout, result, results=[result.type]).result
-            result.replace_all_uses_except(moved, moved.owner)
-            layouts[moved] = wanted
-
-    def _want(self, op: Any, number: int, layout: DistributedLayout | None) -> None:
-        """Make operand `number` of `op` have `layout`: constants are made again, everything else is converted."""
-        value = op.operands[number]
-        if layout is None or self.choice.layouts[value] == layout:
-            return
-        with ir.InsertionPoint(op), op.location:
-            if not isinstance(value, ir.BlockArgument) and value.owner.name == "arith.constant":
-                made = value.owner.clone().results[0]
-            else:
-                made = create(ConvertLayout, value, results=[value.type]).result
-        self.choice.layouts[made] = layout
-        op.operands[number] = made
+def _converted(value: Any) -> Any:
+    return create(ConvertLayout, value, results=[value.type]).result
 
 
-def _within_wave(layout: DistributedLayout, axis: int) -> DistributedLayout:
-    """The layout with each wave holding the whole of `axis`: what waves had of it becomes registers."""
-    moved = tuple(basis for basis in layout.wave if basis[axis])
-    if not moved:
-        return layout
-    rest = tuple(basis if not basis[axis] else (0,) * layout.rank for basis in layout.wave)
-    return DistributedLayout(layout.block, layout.register + moved, layout.lane, rest)
-
-
-def _splat_value(op: Any) -> Any:
-    return ir.DenseElementsAttr(op.attributes["value"]).get_splat_value()
+def _place(value: Any, users: list[Any]) -> Any:
+    """Where to convert a tile: before its first user, or right after it is made where the users lie in loops."""
+    argument = isinstance(value, ir.BlockArgument)
+    block = value.owner if argument else value.owner.operation.block
+    if all(user.operation.block == block for user in users):
+        inside = [op.operation for op in block.operations]
+        return ir.InsertionPoint(min((user.operation for user in users), key=inside.index))
+    return ir.InsertionPoint.at_block_begin(block) if argument else ir.InsertionPoint.after(value.owner)

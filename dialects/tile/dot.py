@@ -94,8 +94,9 @@ class Dot:
         columns = len(b) // depth
         total = list(acc)
         for k, i, j in np.ndindex(depth, rows, columns):
-            at = i * columns + j
-            total[at] = low.mfma(op, b[k * columns + j], a[i * depth + k], total[at])
+            at, pair = i * columns + j, (b[k * columns + j], a[i * depth + k])
+            for left, right in zip(*(low.mfma_parts(op, fragment) for fragment in pair), strict=True):
+                total[at] = low.mfma(op, left, right, total[at])
         low.values[op.results[0]] = total
 
 

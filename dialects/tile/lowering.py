@@ -202,6 +202,11 @@ class TileLowering:
         """One matrix instruction, the one chosen for the `dot`."""
         return create(Mfma, a, b, acc, instruction=dot.attributes[MFMA].value).result
 
+    def mfma_parts(self, dot: Any, fragment: Any) -> list[Any]:
+        """The operands of the matrix instruction chosen for a `dot` that lie one after another in a fragment."""
+        size = self.chip.mfma(dot.attributes[MFMA].value).a_layout().registers
+        return [build.slice_vector(fragment, at, size) for at in range(0, fragment.type.shape[0], size)]
+
     def shuffle_xor(self, vector: Any, mask: int) -> Any:
         """The vector of lane `lane ^ mask`."""
         return create(ShuffleXor, vector, mask=mask).result

@@ -1,0 +1,244 @@
+"""The tiles of a kernel as a graph: along which ops a layout spreads, and where an op wants one of its operands in a
+layout of its own. Read from the IR once, so that many choices can be tried quickly."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hkc.dialects.define import TILE_DIALECT, OpRecord
+from hkc.dialects.forms import walk
+from hkc.dialects.translate import element_name, plain_attributes, record_type
+from hkc.layout import DistributedLayout
+from hkc.passes.lds_accesses import weight
+from hkc.support.dtypes import dtype
+from hkc.support.mlir import ir
+
+Layouts = dict[int, DistributedLayout]
+Rule = Callable[[DistributedLayout], DistributedLayout]
+
+
+@dataclass(frozen=True, eq=False)
+class Tile:
+    """A tile value: its number, extents, bytes per element, and how often it is made."""
+
+    number: int
+    value: Any
+    shape: tuple[int, ...]
+    itemsize: int
+    weight: int
+
+    @property
+    def size(self) -> int:
+        """Elements."""
+        return math.prod(self.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class Want:
+    """Operand `operand` of `op`, a tile, must have the layout that `layout` gives for a choice."""
+
+    op: Any
+    operand: int
+    tile: int
+    layout: Callable[[Layouts], DistributedLayout]
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """A reduction: its result comes in the layout that `layout` gives, whatever others want it in."""
+
+    op: Any
+    tile: int
+    layout: Callable[[Layouts], DistributedLayout]
+
+
+@dataclass(eq=False)
+class LayoutGraph:
+    """Tiles in program order, edges (tile -> tiles that hold their elements likewise), wants and folds."""
+
+    function: Any
+    tiles: list[Tile] = field(default_factory=list)
+    edges: dict[int, list[tuple[int, Rule]]] = field(default_factory=dict)
+    wants: list[Want] = field(default_factory=list)
+    folds: list[Fold] = field(default_factory=list)
+    dots: list[Any] = field(default_factory=list)
+    _numbers: dict[Any, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        ops = walk(self.function)
+        for op in (self.function.operation, *ops):
+            for region in op.regions:
+                for block in region:
+                    self._number(block.arguments)
+            self._number(op.results)
+        for op in ops:
+            self._connect(op)
+
+    def number(self, value: Any) -> int:
+        """The number of a tile value."""
+        return self._numbers[value]
+
+    def spread(self, layouts: Layouts, tile: int, layout: DistributedLayout) -> None:
+        """Give a tile a layout, and all those that hold their elements likewise and have none yet."""
+        work = [(tile, layout)]
+        while work:
+            tile, layout = work.pop()
+            if tile in layouts or not layout.fits(self.tiles[tile].shape):
+                continue
+            layouts[tile] = layout
+            work += [(other, rule(layout)) for other, rule in self.edges[tile] if other not in layouts]
+
+    def like(self, tile: int) -> set[int]:
+        """The tiles that hold their elements where `tile` does, under some layout."""
+        found, work = {tile}, [tile]
+        while work:
+            for other, _ in self.edges[work.pop()]:
+                if other not in found:
+                    found.add(other)
+                    work.append(other)
+        return found
+
+    # -- reading the IR
+
+    def _number(self, values: Any) -> None:
+        for value in values:
+            if is_tile(value):
+                number = self._numbers[value] = len(self.tiles)
+                bits = dtype(element_name(value.type.element_type)).bytes
+                count = weight(value.owner) if not isinstance(value, ir.BlockArgument) else weight(value.owner.owner)
+                self.tiles.append(Tile(number, value, tuple(value.type.shape), bits, count))
+                self.edges[number] = []
+
+    def _connect(self, op: Any) -> None:
+        record, tiles = _record(op), [v for v in (*op.results, *op.operands) if is_tile(v)]
+        if op.name in ("scf.for", "scf.if"):
+            self._connect_regions(op)
+        elif op.name == "hkc_tile.dot":
+            self.dots.append(op)
+            self._equal([op.results[0], op.operands[2]])
+            self._want(op, 2, op.results[0])
+        elif record is not None and hasattr(record.cls, "backward"):
+            self._connect_shape(op, record)
+        elif record is not None and hasattr(record.cls, "forward"):
+            self._connect_fold(op, record, _related(op, record, "forward"))
+        elif record is not None and hasattr(record.cls, "held"):
+            self._equal([v for v in tiles if v.type.shape == tiles[0].type.shape])
+            self._connect_fold(op, record, _same)
+        elif op.name != "scf.yield":
+            self._equal(tiles)
+            for i, operand in enumerate(op.operands):
+                if is_tile(operand):
+                    self._want(op, i, tiles[0])
+
+    def _equal(self, values: list[Any]) -> None:
+        """These tiles hold their elements alike."""
+        numbers = list(dict.fromkeys(self._numbers[v] for v in values))
+        for a in numbers:
+            self.edges[a] += [(b, _same) for b in numbers if b != a]
+
+    def _want(self, op: Any, operand: int, like: Any) -> None:
+        """An operand must be held like another tile."""
+        other = self._numbers[like]
+        self.wants.append(Want(op, operand, self._numbers[op.operands[operand]], lambda layouts: layouts[other]))
+
+    def _connect_regions(self, op: Any) -> None:
+        """What a loop carries, or the branches of a conditional give, is one tile under several names."""
+        blocks = [region.blocks[0] for region in op.regions if len(region.blocks)]
+        ends = [list(block.operations)[-1] for block in blocks]
+        for i, result in enumerate(op.results):
+            if not is_tile(result):
+                continue
+            same = [result, *(end.operands[i] for end in ends)]
+            if op.name == "scf.for":
+                argument = blocks[0].arguments[1 + i]
+                same += [argument, op.operands[3 + i]]
+                self._want(op, 3 + i, argument)
+                result = argument
+            self._equal(same)
+            for end in ends:
+                self._want(end.operation, i, result)
+
+    def _connect_shape(self, op: Any, record: OpRecord) -> None:
+        """The operand is held as the result asks."""
+        operand, result = self._numbers[op.operands[0]], self._numbers[op.results[0]]
+        backward = _related(op, record, "backward")
+        self.edges[result].append((operand, backward))
+        self.wants.append(Want(op, 0, operand, lambda layouts: backward(layouts[result])))
+        if hasattr(record.cls, "forward"):
+            self.edges[operand].append((result, _related(op, record, "forward")))
+
+    def _connect_fold(self, op: Any, record: OpRecord, forward: Rule) -> None:
+        """The op works where its first operand is, in a layout of its own making, and the results come from there."""
+        tiles = [self._numbers[v] for v in op.operands if is_tile(v)]
+        inside = _held(op, record)
+        for i, operand in enumerate(op.operands):
+            if is_tile(operand):
+                self.wants.append(Want(op, i, self._numbers[operand], lambda layouts: inside(layouts[tiles[0]])))
+        for result in op.results:
+            self.edges[tiles[0]].append((self._numbers[result], forward))
+            self.folds.append(Fold(op, self._numbers[result], lambda layouts: forward(inside(layouts[tiles[0]]))))
+
+
+def is_tile(value: Any) -> bool:
+    """Is a value a register tile?"""
+    return isinstance(value.type, ir.RankedTensorType)
+
+
+def _record(op: Any) -> OpRecord | None:
+    dialect, _, name = op.name.partition(".")
+    return TILE_DIALECT.ops.get(name) if dialect == TILE_DIALECT.dialect else None
+
+
+def _same(layout: DistributedLayout) -> DistributedLayout:
+    return layout
+
+
+def _related(op: Any, record: OpRecord, direction: str) -> Rule:
+    """The layout on the other side of a shape op."""
+    types = (record_type(op.operands[0].type), record_type(op.results[0].type))
+    attributes: Mapping[str, Any] = plain_attributes(record, op.attributes)
+    rule = getattr(record.cls, direction)
+
+    @functools.cache
+    def related(layout: DistributedLayout) -> DistributedLayout:
+        found: DistributedLayout = rule(layout, *types, **attributes)
+        return found
+
+    return related
+
+
+def _held(op: Any, record: OpRecord) -> Rule:
+    """In which layout an op works whose operand has some layout: folds by default within each wave."""
+    attributes: dict[str, Any] = dict(plain_attributes(record, op.attributes))
+    rule = getattr(record.cls, "held", None)
+    if rule is None:
+        return lambda layout: within_wave(layout, int(attributes["axis"]))
+    if "shapes" in inspect.signature(rule).parameters:
+        attributes["shapes"] = tuple(tuple(v.type.shape) for v in (*op.operands, *op.results) if is_tile(v))
+
+    @functools.cache
+    def held(layout: DistributedLayout) -> DistributedLayout:
+        found: DistributedLayout = rule(layout, **attributes)
+        return found
+
+    return held
+
+
+@functools.lru_cache(maxsize=1024)
+def within_wave(layout: DistributedLayout, axis: int) -> DistributedLayout:
+    """The layout with each wave holding the whole of `axis`: what waves had of it becomes registers."""
+    moved = tuple(basis for basis in layout.wave if basis[axis])
+    rest = tuple(basis if not basis[axis] else (0,) * layout.rank for basis in layout.wave)
+    return DistributedLayout(layout.block, layout.register + moved, layout.lane, rest)
+
+
+def loads(graph: LayoutGraph) -> Iterator[Tile]:
+    """The tiles that come from global memory."""
+    for tile in graph.tiles:
+        if not isinstance(tile.value, ir.BlockArgument) and tile.value.owner.name == "hkc_tile.load":
+            yield tile

@@ -1,0 +1,44 @@
+"""What layout selection achieves on whole kernels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from matrix_products import CHIPS, compiled
+
+import hkc
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize("dtype", ["bf16", "f16"])
+def test_the_weights_of_attention_stay_in_registers(dtype: str, arch: str) -> None:
+    """Q, K and V go through LDS and nothing else does: one dot's result is the next one's operand as it lies."""
+    kernel = hkc.compile(EXAMPLES / "attention.hk", arch, T=dtype)
+    uses = {(access.line, access.op.split("_")[1]) for buffer in kernel.binary.lds for access in buffer.accesses}
+    text = (EXAMPLES / "attention.hk").read_text().splitlines()
+    assert len(kernel.binary.lds) == 3
+    assert {text[line - 1].split("=")[0].strip() for line, _ in uses if line} == {"s", "acc"}
+    assert all(access.cycles == access.minimum for buffer in kernel.binary.lds for access in buffer.accesses)
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+def test_columns_are_written_in_runs_or_read_transposed(arch: str) -> None:
+    """Where memory holds no runs along k, either lanes turn blocks of elements before they write them, or 16 lanes
+    transpose while they read; element by element would take four times as many instructions."""
+    kernel = compiled("TN", arch, BK=64)
+    for buffer in kernel.binary.lds:
+        write, read = buffer.accesses
+        assert write.mnemonic in ("ds_write_b64", "ds_write_b128")
+        assert read.mnemonic in ("ds_read_b64", "ds_read_b128", "ds_read_b64_tr_b16")
+
+
+def test_runs_along_k_are_as_wide_as_reads() -> None:
+    """The order along k is free: a lane's f32 operands of four instructions lie side by side."""
+    kernel = compiled("NT", "gfx942", T="f32")
+    assert {access.mnemonic for buffer in kernel.binary.lds for access in buffer.accesses} == {
+        "ds_write_b128",
+        "ds_read_b128",
+    }
