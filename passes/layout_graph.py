@@ -71,7 +71,7 @@ class LayoutGraph:
 
     def __post_init__(self) -> None:
         ops = walk(self.function)
-        for op in (self.function.operation, *ops):
+        for op in ops:
             for region in op.regions:
                 for block in region:
                     self._number(block.arguments)

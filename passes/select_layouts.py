@@ -42,6 +42,8 @@ class SelectLayouts(Pass):
 
     Before::
 
+        #plain = strided<[?, ?]>
+        %a = "hkc_tile.load"(%A, %f, %i, %i) : (memref<?x?xf32, #plain>, f32, index, index) -> tensor<64x32xf32>
         %s = "hkc_tile.reduce"(%a) {axis = 1 : i64, kind = "sum"} : (tensor<64x32xf32>) -> tensor<64x1xf32>
 
     After::
