@@ -48,7 +48,10 @@ class Result:
 
 @dataclass(frozen=True)
 class Dispatch:
-    """One launch. `threads` per workgroup; `kernarg` is the address of the argument segment."""
+    """One launch. `threads` per workgroup; `kernarg` is the address of the argument segment.
+
+    `code_base` is where address 0 of the code object's file is.
+    """
 
     kernel: Kernel
     workgroups: Extents
@@ -57,6 +60,7 @@ class Dispatch:
     arguments: bytes
     packet: int
     lds: int
+    code_base: int
 
     @property
     def waves_per_group(self) -> int:
@@ -94,7 +98,7 @@ def launch(
     kernel = program.kernel(symbol)
     _check(kernel, workgroups, threads)
     _check_lds(program, kernel, dynamic_lds)
-    _map_segments(program, memory)
+    base = _load(program, memory)
     arguments = _complete(kernel, kernarg, workgroups, threads, dynamic_lds)
     arguments += bytes(-len(arguments) % KERNARG_GRANULE)
     where = memory.allocate(len(arguments), "kernel arguments", KERNARG_GRANULE)
@@ -102,18 +106,17 @@ def launch(
     packet = memory.allocate(64, "dispatch packet", 64)
     memory.write(packet, _packet(kernel, workgroups, threads, where))
     lds = kernel.descriptor.lds + dynamic_lds
-    dispatch = Dispatch(kernel, workgroups, threads, where, arguments, packet, lds)
+    dispatch = Dispatch(kernel, workgroups, threads, where, arguments, packet, lds, base)
     code = Code(program, Context(kernel.descriptor.accum_offset, program.isa, kernel.descriptor.agprs))
     findings = Findings()
     chance = random.Random(seed) if seed else None
     with np.errstate(all="ignore"):
-        _run(program, dispatch, code, memory, findings, chance, progress, observer, limit)
+        _run(dispatch, code, memory, findings, chance, progress, observer, limit)
     counts = code.counts()
     return Result(sum(counts.values()), counts, findings.all())
 
 
 def _run(
-    program: Program,
     dispatch: Dispatch,
     code: Code,
     memory: Memory,
@@ -126,14 +129,14 @@ def _run(
     total = dispatch.groups
     for first, last in _batches(dispatch):
         state = _state(dispatch, memory, findings, first, last)
-        state.observer = observer
+        state.observer, state.code_base = observer, dispatch.code_base
 
         def tick(fraction: float, first: int = first, last: int = last) -> None:
             if progress is not None:
                 done = first + fraction * (last - first)
                 progress(done / total, f"workgroup {int(done)} of {total}")
 
-        Scheduler(code, state, program.entry(dispatch.kernel), limit, chance).run(tick)
+        Scheduler(code, state, code.program.entry(dispatch.kernel), limit, chance).run(tick)
 
 
 def _check(kernel: Kernel, workgroups: Extents, threads: Extents) -> None:
@@ -156,17 +159,21 @@ def _check_lds(program: Program, kernel: Kernel, dynamic: int) -> None:
         raise error("HK711", f"`{kernel.name}` with {wanted} bytes of LDS; a workgroup has at most {room}")
 
 
-def _map_segments(program: Program, memory: Memory) -> None:
-    """Code and constants at the file's own addresses, unless an earlier launch of the program put them there."""
-    for segment in program.code.segments:
-        memory.place(segment.address, segment.content, segment.size, f"code object at {segment.address:#x}")
-    for relocation in program.code.relocations:
-        value = _relocated(program, relocation)
-        memory.write(relocation.address, value.to_bytes(8, "little"))
+def _load(program: Program, memory: Memory) -> int:
+    """Put code and globals into memory, unless an earlier launch did; returns where address 0 of the file is."""
+    base, fresh = memory.image(program)
+    if fresh:
+        for segment in program.code.segments:
+            name = f"code object at {segment.address:#x}"
+            memory.place(base + segment.address, segment.content, segment.size, name)
+        for relocation in program.code.relocations:
+            value = base + _relocated(program, relocation)
+            memory.write(base + relocation.address, (value % (1 << 64)).to_bytes(8, "little"))
+    return base
 
 
 def _relocated(program: Program, relocation: Relocation) -> int:
-    """The 64-bit word that the loader stores: an address of the file, since it is loaded where it says."""
+    """The address inside the file that the loader makes absolute and stores."""
     if relocation.kind == _RELATIVE64:
         return relocation.addend
     symbol = program.code.symbols.get(relocation.symbol)

@@ -33,6 +33,7 @@ _UNITS: dict[int, Any] = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64,
 _NO_RESERVE = 0x4000  # Linux MAP_NORESERVE, which the module `mmap` names only from Python 3.13 on
 _FIRST_BASE = 0x7E00_0000_0000
 _GUARD = 1 << 16
+_FIRST_IMAGE, _IMAGE_SIZE = 1 << 44, 1 << 40
 
 
 def _anonymous(size: int) -> NDArray[np.uint8]:
@@ -146,6 +147,7 @@ class Memory:
 
     def __init__(self) -> None:
         self._next = _FIRST_BASE
+        self._images: list[object] = []
         self._bases: list[int] = []
         self.allocations: list[Allocation] = []
 
@@ -159,11 +161,17 @@ class Memory:
         self.allocations.append(Allocation(base, nbytes, name or f"allocation {len(self._bases)}", Space(nbytes)))
         return base
 
+    def image(self, owner: object) -> tuple[int, bool]:
+        """Where the code object `owner` is, or is to be placed, and whether it is new here."""
+        for i, known in enumerate(self._images):
+            if known is owner:
+                return _FIRST_IMAGE + i * _IMAGE_SIZE, False
+        self._images.append(owner)
+        return _FIRST_IMAGE + (len(self._images) - 1) * _IMAGE_SIZE, True
+
     def place(self, address: int, content: bytes, size: int, name: str) -> None:
-        """Put `content`, followed by zeros up to `size` bytes, at a fixed address; nothing if it is there already."""
+        """Put `content`, followed by zeros up to `size` bytes, at a fixed address."""
         at = bisect.bisect_left(self._bases, address)
-        if at < len(self._bases) and self._bases[at] == address:
-            return
         space = Space(size)
         space.data[: len(content)] = np.frombuffer(content, np.uint8)
         space.complete = True

@@ -92,6 +92,7 @@ class State:
         self.scratch = Space(shape.waves * LANES * shape.scratch)
         self.outstanding = Outstanding(shape.waves)
         self.observer: Observer | None = None
+        self.code_base = 0
 
     def whole(self, register: int) -> Mask:
         """The never-written lanes of `register` as bool [wave, lane], created on demand."""

@@ -18,6 +18,8 @@ from hkc.emulate.waves import Waves
 END, BARRIER = -1, -2
 """Jumps that are not addresses: the wave is done; it waits for the others of its workgroup."""
 
+_NOWHERE = 1 << 62
+
 Condition = Callable[[Waves], NDArray[np.bool_]]
 
 
@@ -100,16 +102,27 @@ def _(instruction: Decoded, context: Context) -> Step:
 # calls
 
 
+def _address(w: Waves, place: int) -> NDArray[np.uint64]:
+    """Where in memory an address of the file is."""
+    return np.array([w.state.code_base + place], np.uint64)
+
+
+def _place(w: Waves, addresses: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """The inverse; what lies before the code object leads nowhere."""
+    places = (addresses - np.uint64(w.state.code_base)).astype(np.int64)
+    return np.broadcast_to(np.where(places < 0, np.int64(_NOWHERE), places), (w.count,))
+
+
 @op("s_getpc_b64")
 def _(instruction: Decoded, context: Context) -> Step:
     index, following = instruction.operands[0].index, instruction.address + instruction.size
-    return lambda w: w.set_scalar64(index, np.array([following], np.uint64))
+    return lambda w: w.set_scalar64(index, _address(w, following))
 
 
 @op("s_setpc_b64")
 def _(instruction: Decoded, context: Context) -> Step:
     read = scalar_reader(instruction.operands[0], 64, instruction)
-    return lambda w: read(w).astype(np.int64)
+    return lambda w: _place(w, read(w))
 
 
 @op("s_swappc_b64")
@@ -118,8 +131,8 @@ def _(instruction: Decoded, context: Context) -> Step:
     read = scalar_reader(instruction.operands[1], 64, instruction)
 
     def step(w: Waves) -> NDArray[np.int64]:
-        target = read(w).astype(np.int64)
-        w.set_scalar64(index, np.array([following], np.uint64))
+        target = _place(w, read(w))
+        w.set_scalar64(index, _address(w, following))
         return target
 
     return step
@@ -131,7 +144,7 @@ def _(instruction: Decoded, context: Context) -> Step:
     target = _target(instruction)
 
     def step(w: Waves) -> NDArray[np.int64]:
-        w.set_scalar64(index, np.array([following], np.uint64))
+        w.set_scalar64(index, _address(w, following))
         return np.full(w.count, target, np.int64)
 
     return step

@@ -1,0 +1,182 @@
+"""`emulate.run`: code objects of all versions, globals, relocations, dynamic LDS; arguments that fit or don't."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from emulated import CHIPS, compile_ir
+
+from hkc import emulate
+from hkc.machine.codeobject import CodeObject
+from hkc.support.errors import HkcError, HkcUsageError
+
+IR = """
+@table = addrspace(1) global [4 x i32] [i32 10, i32 20, i32 30, i32 40], align 4
+@counter = addrspace(1) global i32 5, align 4
+@where = addrspace(1) global ptr addrspace(1) getelementptr (i8, ptr addrspace(1) @table, i64 8), align 8
+@zeros = addrspace(1) global [64 x i32] zeroinitializer, align 4
+@tile = external addrspace(3) global [0 x i32], align 16
+define amdgpu_kernel void @read_table(ptr addrspace(1) %out) {
+ %i = call i32 @llvm.amdgcn.workitem.id.x()
+ %j = and i32 %i, 3
+ %p = getelementptr [4 x i32], ptr addrspace(1) @table, i32 0, i32 %j
+ %x = load i32, ptr addrspace(1) %p
+ %o = getelementptr i32, ptr addrspace(1) %out, i32 %i
+ store i32 %x, ptr addrspace(1) %o
+ ret void
+}
+define amdgpu_kernel void @count(ptr addrspace(1) %out) {
+ %w = load ptr addrspace(1), ptr addrspace(1) @where
+ %x = load i32, ptr addrspace(1) %w
+ %n = atomicrmw add ptr addrspace(1) @counter, i32 %x monotonic
+ %i = call i32 @llvm.amdgcn.workitem.id.x()
+ %z = getelementptr i32, ptr addrspace(1) @zeros, i32 %i
+ %y = load i32, ptr addrspace(1) %z
+ %s = add i32 %y, %n
+ %o = getelementptr i32, ptr addrspace(1) %out, i32 %i
+ store i32 %s, ptr addrspace(1) %o
+ ret void
+}
+define amdgpu_kernel void @reverse(ptr addrspace(1) %a, i32 %n) {
+ %i = call i32 @llvm.amdgcn.workitem.id.x()
+ %p = getelementptr i32, ptr addrspace(1) %a, i32 %i
+ %x = load i32, ptr addrspace(1) %p
+ %l = getelementptr i32, ptr addrspace(3) @tile, i32 %i
+ store i32 %x, ptr addrspace(3) %l
+ fence syncscope("workgroup") release
+ call void @llvm.amdgcn.s.barrier()
+ fence syncscope("workgroup") acquire
+ %k = sub i32 %n, %i
+ %m = getelementptr i32, ptr addrspace(3) @tile, i32 %k
+ %y = load i32, ptr addrspace(3) %m
+ store i32 %y, ptr addrspace(1) %p
+ ret void
+}
+define amdgpu_kernel void @take(ptr addrspace(1) %out, half %h, float %f, double %d, i64 %l, { i16, i16 } %s) {
+ %a = fpext half %h to double
+ %b = fpext float %f to double
+ %c = fadd double %a, %b
+ %e = fadd double %c, %d
+ %g = sitofp i64 %l to double
+ %k = fadd double %e, %g
+ %s1 = extractvalue { i16, i16 } %s, 1
+ %t = sitofp i16 %s1 to double
+ %u = fadd double %k, %t
+ store double %u, ptr addrspace(1) %out
+ ret void
+}
+declare i32 @llvm.amdgcn.workitem.id.x()
+declare void @llvm.amdgcn.s.barrier()
+!llvm.module.flags = !{!0}
+!0 = !{i32 1, !"amdhsa_code_object_version", i32 VERSION}
+"""
+
+
+def program(version: int = 5, arch: str = "gfx942") -> emulate.Program:
+    return emulate.Program.load(compile_ir(IR.replace("VERSION", f"{version}00"), arch))
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize("version", [4, 5, 6])
+def test_globals_relocations_and_several_kernels(version: int, arch: str) -> None:
+    code = program(version, arch)
+    assert (code.code.version, len(code.code.kernels), len(code.code.relocations)) == (version, 4, 5)
+    out = np.zeros(64, np.int32)
+    emulate.run(code, out, kernel="read_table", block=64)
+    assert out.tolist() == [10, 20, 30, 40] * 16
+    emulate.run(code, out, kernel="count", block=64)
+    assert sorted(out.tolist()) == [5 + 30 * i for i in range(64)]
+
+
+def test_globals_live_as_long_as_the_memory() -> None:
+    code, memory = program(), emulate.Memory()
+    out = memory.allocate(256)
+    first = []
+    for _ in range(2):
+        arguments = out.to_bytes(8, "little")
+        emulate.launch(code, "count", workgroups=(1, 1, 1), threads=(64, 1, 1), kernarg=arguments, memory=memory)
+        first.append(int(np.frombuffer(memory.read(out, 256), np.int32).min()))
+    assert first == [5, 5 + 64 * 30]
+
+
+def test_dynamic_lds() -> None:
+    a = np.arange(256, dtype=np.int32)
+    result = emulate.run(program(), a, 255, kernel="reverse", block=256, dynamic_lds=1024)
+    assert (a.tolist(), result.findings) == (list(range(255, -1, -1)), ())
+    result = emulate.run(program(), a, 255, kernel="reverse", block=256, dynamic_lds=512)
+    assert {f.kind for f in result.findings} == {"out of bounds"}
+    with pytest.raises(HkcError, match="65540 bytes of LDS; a workgroup has at most 65536"):
+        emulate.run(program(), a, 255, kernel="reverse", block=256, dynamic_lds=65540)
+
+
+def test_numbers_and_structs() -> None:
+    out = np.zeros(1)
+    struct = np.array([1000, -7], np.int16).tobytes()
+    for half in (0.5, np.float16(0.5), ml_dtypes.bfloat16(1).view(np.float16) * 0 + np.float16(0.5)):
+        emulate.run(program(), emulate.Output(out), half, 0.25, np.float64(2), -(2**40), struct, kernel="take", block=1)
+        assert out[0] == 0.75 + 2 - 2**40 - 7
+
+
+def test_an_output_keeps_what_the_kernel_does_not_write() -> None:
+    out = np.full(100, 7, np.int32)
+    result = emulate.run(program(), emulate.Output(out), kernel="read_table", block=64)
+    assert out.tolist() == [10, 20, 30, 40] * 16 + [7] * 36
+    assert result.findings == ()
+
+
+def test_reading_an_output_is_found() -> None:
+    a = np.zeros(64, np.int32)
+    result = emulate.run(program(), emulate.Output(a), 63, kernel="reverse", block=64, dynamic_lds=256)
+    assert "uninitialised" in {f.kind for f in result.findings}
+
+
+def test_the_same_array_twice_is_one_buffer_and_read_only_ones_stay(tmp_path: Path) -> None:
+    path = tmp_path / "k.hsaco"
+    path.write_bytes(compile_ir(IR.replace("VERSION", "500"), "gfx942"))
+    frozen = np.full(64, 3, np.int32)
+    frozen.flags.writeable = False
+    emulate.run(path, frozen, kernel="read_table", block=64)
+    assert (frozen == 3).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "`take` takes 6 arguments, not 0"),
+        ((None, 1.0, 1.0, 1.0, 1, b"123"), "argument 5 is 3 bytes, which doesn't fit (s: 4 bytes)"),
+        ((None, 1.0, 1.0, 1.0, 2**64, b"1234"), "argument 4 is 18446744073709551616"),
+        ((None, 1.0, np.float64(1), 1.0, 1, b"1234"), "argument 2 is 8 bytes"),
+        ((1.5, 1.0, 1.0, 1.0, 1, b"1234"), "argument 0 is 1.5, which doesn't fit (out: buffer)"),
+        ((np.zeros(8)[::2], 1.0, 1.0, 1.0, 1, b"1234"), "argument 0 is an array that isn't contiguous"),
+        ((None, None, 1.0, 1.0, 1, b"1234"), "argument 1 is None"),
+    ],
+)
+def test_arguments_that_do_not_fit(arguments: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(HkcUsageError) as caught:
+        emulate.run(program(), *arguments, kernel="take", block=1)
+    assert caught.value.diagnostics[0].code == "HK712"
+    assert message in caught.value.diagnostics[0].message
+
+
+def test_a_null_pointer_faults_and_too_many_threads_are_refused() -> None:
+    for arguments, options, code in (
+        ((None,), {"block": 64}, "HK704"),
+        ((np.zeros(64, np.int32),), {"block": 2048}, "HK711"),
+        ((np.zeros(64, np.int32),), {"block": 0}, "HK711"),
+        ((np.zeros(64, np.int32),), {"block": 64, "limit": 3}, "HK709"),
+    ):
+        with pytest.raises(HkcError) as caught:
+            emulate.run(program(), *arguments, kernel="read_table", **options)
+        assert caught.value.diagnostics[0].code == code
+
+
+def test_unreadable_files_and_unknown_kernels() -> None:
+    with pytest.raises(HkcError, match="HK713"):
+        emulate.run("no/such.hsaco")
+    with pytest.raises(HkcUsageError, match="did you mean `reverse`"):
+        emulate.run(program(), kernel="revers")
+    assert CodeObject.parse(compile_ir(IR.replace("VERSION", "600"), "gfx950")).version == 6

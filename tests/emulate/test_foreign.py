@@ -1,0 +1,66 @@
+"""Code objects that others compiled, run as they are and compared with NumPy."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DATA = Path(__file__).parent / "data"
+
+sys.path.insert(0, str(ROOT / "bench"))
+
+import foreign_kernels  # noqa: E402
+
+
+@pytest.mark.parametrize("path", sorted(DATA.glob("*.json")), ids=lambda path: path.stem)
+def test_a_foreign_kernel_is_within_its_bound(path: Path) -> None:
+    row = foreign_kernels.run(path)
+    assert (row.ok, row.problem, row.findings) == (True, "", 0), foreign_kernels.text(row)
+    assert row.instructions is not None and row.instructions > 500
+
+
+@pytest.mark.parametrize("change", [lambda v: v + 1, lambda v: v * float("nan")])
+def test_a_wrong_result_is_noticed(monkeypatch: pytest.MonkeyPatch, change: Callable[[Any], Any]) -> None:
+    right = foreign_kernels.case
+
+    def wrong(facts: dict[str, Any]) -> Any:
+        case = right(facts)
+        checks = tuple(replace(check, expected=change(check.expected)) for check in case.checks)
+        return replace(case, checks=checks)
+
+    monkeypatch.setattr(foreign_kernels, "case", wrong)
+    assert not foreign_kernels.run(DATA / "iree-reduction.gfx942.json").ok
+
+
+@pytest.fixture
+def benchmark(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    monkeypatch.delenv("HKC_PEERS", raising=False)
+
+    def call(*words: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["foreign_kernels.py", *map(str, words)])
+        return foreign_kernels.main(), *capsys.readouterr()
+
+    return call
+
+
+def test_the_benchmark_prints_json(benchmark: Callable[..., tuple[int, str, str]]) -> None:
+    code, out, _ = benchmark("--from", DATA, "--only", "add", "--json")
+    rows = json.loads(out)["rows"]
+    assert (code, [r["chip"] for r in rows]) == (0, ["gfx942", "gfx950"])
+    assert all(r["ok"] and r["max_error"] == 0 for r in rows)
+
+
+def test_the_benchmark_says_what_is_missing(benchmark: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+    code, out, err = benchmark()
+    assert (code, out) == (1, "") and "--install DIR" in err
+    code, _, err = benchmark("--env", tmp_path, "--peer", "iree")
+    assert code == 1 and f"missing: iree is not installed in {tmp_path}" in err
