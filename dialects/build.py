@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from hkc.dialects.translate import element_type
+from hkc.dialects.translate import element_name, element_type
+from hkc.support.dtypes import DTYPES
 from hkc.support.mlir import ir
 
 CMP = {"eq": 0, "ne": 1, "slt": 2, "sle": 3, "sgt": 4, "sge": 5, "ult": 6, "ule": 7, "ugt": 8, "uge": 9}
@@ -32,6 +33,16 @@ def op(name: str, operands: Sequence[Any] = (), results: Sequence[Any] = (), **a
 def int_attr(value: int, bits: int = 64) -> Any:
     """An integer attribute."""
     return ir.IntegerAttr.get(int_type(bits), value)
+
+
+def is_float(kind: Any) -> bool:
+    """Whether an MLIR element type is one that `arith` computes with as a float."""
+    return str(kind) in ("f64", "f32", "f16", "bf16")
+
+
+def carrier(kind: Any) -> Any:
+    """What registers hold for an MLIR element type: narrow floats are codes in i8."""
+    return int_type(8) if DTYPES[element_name(kind)].is_narrow else kind
 
 
 def constant(value: int, kind: Any) -> Any:
@@ -81,8 +92,12 @@ def binary(name: str, a: Any, b: Any) -> Any:
 
 def _same(a: Any, b: Any) -> tuple[Any, Any]:
     if isinstance(b, int):
-        return a, constant(b, a.type)
-    return (constant(a, b.type), b) if isinstance(a, int) else (a, b)
+        return a, _integer(b, a.type)
+    return (_integer(a, b.type), b) if isinstance(a, int) else (a, b)
+
+
+def _integer(value: int, kind: Any) -> Any:
+    return number(value, kind) if isinstance(kind, ir.VectorType) else constant(value, kind)
 
 
 def add(a: Any, b: Any) -> Any:
@@ -107,7 +122,33 @@ def mul(a: Any, b: Any) -> Any:
 def cmp(predicate: str, a: Any, b: Any) -> Any:
     """`arith.cmpi` with a predicate of `CMP`."""
     a, b = _same(a, b)
-    return op("arith.cmpi", [a, b], [int_type(1)], predicate=int_attr(CMP[predicate]))
+    return op("arith.cmpi", [a, b], [like(a.type, int_type(1))], predicate=int_attr(CMP[predicate]))
+
+
+FLOAT_CMP = {"oeq": 1, "ogt": 2, "oge": 3, "olt": 4, "ole": 5, "ord": 7, "ugt": 9, "uge": 10, "ult": 11, "une": 13, "uno": 14}
+"""Predicates of `arith.cmpf` that lowerings use."""
+
+
+def cmpf(predicate: str, a: Any, b: Any) -> Any:
+    """`arith.cmpf` with a predicate of `FLOAT_CMP`, on scalars or vectors."""
+    return op("arith.cmpf", [a, b], [like(a.type, int_type(1))], predicate=int_attr(FLOAT_CMP[predicate]))
+
+
+def like(kind: Any, element: Any) -> Any:
+    """A type of `element` shaped like a scalar or vector type."""
+    return vector_type(kind.shape[0], element) if isinstance(kind, ir.VectorType) else element
+
+
+def number(value: float, kind: Any) -> Any:
+    """A constant of a scalar or vector type; integers from plain ints, taken modulo their width."""
+    element = kind.element_type if isinstance(kind, ir.VectorType) else kind
+    if isinstance(element, ir.IntegerType):
+        wrapped = int(value) % (1 << element.width)
+        one = ir.IntegerAttr.get(element, wrapped - (1 << element.width) if wrapped >> (element.width - 1) else wrapped)
+    else:
+        one = ir.FloatAttr.get(element, float(value))
+    whole = ir.DenseElementsAttr.get_splat(kind, one) if isinstance(kind, ir.VectorType) else one
+    return op("arith.constant", results=[kind], value=whole)
 
 
 def both(*conditions: Any) -> Any:

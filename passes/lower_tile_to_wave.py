@@ -6,13 +6,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 from hkc.dialects import build
 from hkc.dialects.builtin import BUILTINS
 from hkc.dialects.define import TILE_DIALECT
 from hkc.dialects.forms import ENTRY, kernels
+from hkc.dialects.tile.divisibility import fits_loop
+from hkc.dialects.tile.functions import EXPANSIONS
 from hkc.dialects.tile.lowering import TileLowering
+from hkc.dialects.tile.scalars import elementwise
+from hkc.dialects.translate import element_name
 from hkc.passes.define import Pass
 from hkc.passes.select_layouts import WAVES
+from hkc.support.dtypes import DTYPES
 from hkc.support.errors import HkcBug
 from hkc.support.mlir import ir
 from hkc.targets.chip import Chip
@@ -42,6 +49,9 @@ class LowerTileToWave(Pass):
     def run(self, module: Any, chip: Chip) -> None:
         for function in kernels(module):
             _lower_kernel(function, chip)
+        for op in list(module.body.operations):
+            if op.operation.name == "func.func" and "hkc.kernel" not in op.attributes:
+                op.operation.erase()  # combining functions: they were built in place
 
 
 def _lower_kernel(function: Any, chip: Chip) -> None:
@@ -112,6 +122,9 @@ def _copy(low: TileLowering, op: Any) -> None:
     """An op on scalars stays as it is."""
     operands = [low.scalar(o) for o in op.operands]
     kinds = [r.type for r in op.results]
+    if op.name in EXPANSIONS:
+        low.values[op.results[0]] = elementwise(op, operands, kinds[0])
+        return
     made = ir.Operation.create(op.name, results=kinds, operands=operands, attributes=_attributes(op))
     low.values.update(zip(op.results, made.results, strict=True))
 
@@ -119,32 +132,37 @@ def _copy(low: TileLowering, op: Any) -> None:
 def _lower_elementwise(low: TileLowering, op: Any) -> None:
     """The same op on each fragment; tiles have one layout, so fragments match."""
     result = op.results[0]
-    kind, attributes = low.fragment_type(result), _attributes(op)
+    kind = low.fragment_type(result)
     columns = [low.fragments(o) if isinstance(o.type, ir.RankedTensorType) else None for o in op.operands]
     count = low.layout(result).fragments(low.shape(result))
     low.values[result] = [
-        ir.Operation.create(
-            op.name,
-            results=[kind],
-            operands=[low.scalar(o) if c is None else c[i] for o, c in zip(op.operands, columns, strict=True)],
-            attributes=attributes,
-        ).result
+        elementwise(op, [low.scalar(o) if c is None else c[i] for o, c in zip(op.operands, columns, strict=True)], kind)
         for i in range(count)
     ]
 
 
 def _lower_constant(low: TileLowering, op: Any) -> None:
-    result = op.results[0]
-    if not isinstance(result.type, ir.RankedTensorType):
-        _copy(low, op)
-        return
-    kind = low.fragment_type(result)
-    value = ir.DenseElementsAttr(op.attributes["value"])
-    if not value.is_splat:
-        raise HkcBug(f"a tile constant that is no splat: {result.type}")
-    splat = ir.DenseElementsAttr.get_splat(kind, value.get_splat_value())
-    one = build.op("arith.constant", results=[kind], value=splat)
-    low.values[result] = [one] * low.layout(result).fragments(low.shape(result))
+    result, value = op.results[0], op.attributes["value"]
+    tile = isinstance(result.type, ir.RankedTensorType)
+    if tile:
+        dense = ir.DenseElementsAttr(value)
+        if not dense.is_splat:
+            raise HkcBug(f"a tile constant that is no splat: {result.type}")
+        value = dense.get_splat_value()
+    element = result.type.element_type if tile else result.type
+    held = element if isinstance(element, ir.IndexType) else build.carrier(element)
+    if held != element:
+        value = ir.IntegerAttr.get(held, _code(value, element))
+    kind = low.fragment_type(result) if tile else held
+    value = ir.DenseElementsAttr.get_splat(kind, value) if tile else value
+    one = build.op("arith.constant", results=[kind], value=value)
+    low.values[result] = [one] * low.layout(result).fragments(low.shape(result)) if tile else one
+
+
+def _code(value: Any, element: Any) -> int:
+    """The code of a constant of a narrow float, as a signed byte."""
+    kind = DTYPES[element_name(element)].numpy
+    return int(np.asarray(float(ir.FloatAttr(value).value)).astype(kind).view(np.int8))
 
 
 def _lower_splat(low: TileLowering, op: Any) -> None:
@@ -167,32 +185,65 @@ def _flat(low: TileLowering, values: Any) -> list[Any]:
 
 
 def _lower_for(low: TileLowering, op: Any) -> None:
-    """A loop carries the fragments of its tiles."""
-    bounds = [low.scalar(o) for o in list(op.operands)[:3]]
+    """A loop carries the fragments of its tiles. It counts in 32 bits where its bounds surely fit: comparing 64 bits
+    takes a vector instruction."""
+    narrow = low.entry == "aligned" and all(fits_loop(o) for o in list(op.operands)[:3])
+    bounds = [build.to_i32(low.scalar(o)) if narrow else low.scalar(o) for o in list(op.operands)[:3]]
     starts = _flat(low, list(op.operands)[3:])
     kinds = [s.type for s in starts]
     loop = ir.Operation.create(
         "scf.for", results=kinds, operands=[*bounds, *starts], attributes=_attributes(op), regions=1
     )
     old = op.regions[0].blocks[0]
-    body = loop.regions[0].blocks.append(ir.IndexType.get(), *kinds)
-    low.values[old.arguments[0]] = body.arguments[0]
-    _regroup(low, list(old.arguments)[1:], list(op.operands)[3:], list(body.arguments)[1:])
+    body = loop.regions[0].blocks.append(bounds[0].type, *kinds)
+    _hand_out(low, list(old.arguments)[1:], list(body.arguments)[1:])
     with ir.InsertionPoint(body):
+        variable = body.arguments[0]
+        low.values[old.arguments[0]] = build.to_index(variable) if narrow else variable
         _lower_block(low, old)
-    _regroup(low, op.results, list(op.operands)[3:], loop.results)
+    _hand_out(low, op.results, loop.results)
 
 
-def _regroup(low: TileLowering, values: Any, like: Any, flat: Any) -> None:
-    """Hand the flat values of a loop to the tiles they belong to."""
+def _lower_if(low: TileLowering, op: Any) -> None:
+    """A branch gives the fragments of its tiles."""
+    kinds = [k for r in op.results for k in _lowered_types(low, r)]
+    branch = ir.Operation.create("scf.if", results=kinds, operands=[low.scalar(op.operands[0])], regions=2)
+    for old, new in zip(op.regions, branch.regions, strict=True):
+        if len(old.blocks):
+            with ir.InsertionPoint(new.blocks.append()):
+                _lower_block(low, old.blocks[0])
+    _hand_out(low, op.results, branch.results)
+
+
+def _lower_while(low: TileLowering, op: Any) -> None:
+    """A loop under a condition carries the fragments of its tiles."""
+    starts = _flat(low, op.operands)
+    kinds = [k for r in op.results for k in _lowered_types(low, r)]
+    loop = ir.Operation.create("scf.while", results=kinds, operands=starts, regions=2)
+    for old, new, types in zip(op.regions, loop.regions, ([s.type for s in starts], kinds), strict=True):
+        body = new.blocks.append(*types)
+        _hand_out(low, old.blocks[0].arguments, body.arguments)
+        with ir.InsertionPoint(body):
+            _lower_block(low, old.blocks[0])
+    _hand_out(low, op.results, loop.results)
+
+
+def _lowered_types(low: TileLowering, value: Any) -> list[Any]:
+    if not isinstance(value.type, ir.RankedTensorType):
+        return [value.type]
+    return [low.fragment_type(value)] * low.layout(value).fragments(low.shape(value))
+
+
+def _hand_out(low: TileLowering, values: Any, flat: Any) -> None:
+    """Hand flat values to the tiles and scalars that they belong to."""
     rest = iter(flat)
-    for value, model in zip(values, like, strict=True):
-        shape = low.values[model]
-        low.values[value] = [next(rest) for _ in shape] if isinstance(shape, list) else next(rest)
+    for value in values:
+        parts = [next(rest) for _ in _lowered_types(low, value)]
+        low.values[value] = parts if isinstance(value.type, ir.RankedTensorType) else parts[0]
 
 
-def _lower_yield(low: TileLowering, op: Any) -> None:
-    build.op("scf.yield", _flat(low, op.operands))
+def _lower_terminator(low: TileLowering, op: Any) -> None:
+    build.op(op.name, _flat(low, op.operands))
 
 
 _SPECIAL: dict[str, Callable[[TileLowering, Any], None]] = {
@@ -200,7 +251,10 @@ _SPECIAL: dict[str, Callable[[TileLowering, Any], None]] = {
     "tensor.splat": _lower_splat,
     "memref.dim": _lower_dim,
     "scf.for": _lower_for,
-    "scf.yield": _lower_yield,
+    "scf.if": _lower_if,
+    "scf.while": _lower_while,
+    "scf.condition": _lower_terminator,
+    "scf.yield": _lower_terminator,
     "hkc_wave.workgroup_id": _copy,
     "func.return": lambda low, op: build.op("func.return"),
 }

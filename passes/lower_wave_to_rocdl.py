@@ -55,7 +55,10 @@ class LowerWaveToRocdl(Pass):
     def run(self, module: Any, chip: Chip) -> None:
         lds = max((_lds_bytes(function) for function in kernels(module)), default=0)
         for function in kernels(module):
-            _lower_function(function, Rocdl(chip, _waves(function)))
+            with function.location:
+                top = ir.InsertionPoint.at_block_begin(function.regions[0].blocks[0])
+                b = Rocdl(chip, _waves(function), top)
+            _lower_function(function, b)
         if lds:
             _declare_lds(module, lds)
         passmanager.PassManager.parse(CONVERSIONS).run(module.operation)

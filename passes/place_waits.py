@@ -70,7 +70,7 @@ def _flow(block: Any, state: _State, places: dict[Any, None]) -> _State:
     """Follow a block; ops that need a barrier before them are added to `places`. Returns the state after it."""
     for op in block.operations:
         op = op.operation
-        if op.name == "scf.for":
+        if op.name in ("scf.for", "scf.while"):
             state = _around(op, state, places)
         elif len(op.regions):
             ends = [_flow(region.blocks[0], state, places) for region in op.regions if len(region.blocks)]
@@ -83,10 +83,11 @@ def _flow(block: Any, state: _State, places: dict[Any, None]) -> _State:
 
 def _around(loop: Any, state: _State, places: dict[Any, None]) -> _State:
     """A loop's body starts in the state before the loop or in the one at its own end; a loop may also run 0 times."""
-    body = loop.regions[0].blocks[0]
     start = state
     while True:
-        end = _flow(body, start, places)
+        end = start
+        for region in loop.regions:
+            end = _flow(region.blocks[0], end, places)
         joined = start.join(end)
         if joined == start:
             return joined

@@ -268,7 +268,7 @@ def _write_fold(result: Any, given: DistributedLayout, layouts: dict[Any, Distri
         return
     with ir.InsertionPoint.after(result.owner), result.owner.location:
         moved = _converted(result)
-    result.replace_all_uses_except(moved, moved.owner)
+    result.replace_all_uses_except(moved, moved.owner.operation)
     layouts[result], layouts[moved] = given, wanted
 
 

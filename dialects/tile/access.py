@@ -74,19 +74,25 @@ class Window:
         """Byte offset of a run from the tensor's base: i32 in the aligned entry, else i64."""
         cast = build.to_i32 if self._wide else build.to_i64
         total: Any = None
-        for dim, (offset, stride) in enumerate(zip(offsets or self.offsets, self.tensor.strides, strict=True)):
+        starts = offsets or self.offsets
+        for dim in self.own_dims():
+            offset, stride = starts[dim], self.tensor.strides[dim]
             lane, inside = self.low.coordinate(self.layout, dim, run.register)
             constant = self.origins[run.fragment][dim] + inside
             step = build.mul(cast(stride), self.tensor.itemsize)
             origin = build.mul(build.add(cast(offset), constant), step)
             part = build.add(origin, build.mul(cast(lane), step))
             total = part if total is None else build.add(total, part)
-        return total
+        return cast(build.index(0)) if total is None else total
+
+    def own_dims(self) -> list[int]:
+        """The dims along which places are the tile's own coordinates: all."""
+        return list(range(len(self.shape)))
 
     def valid(self, run: Run) -> Any:
         """An i1 per lane: the first element of a run lies inside the tensor."""
         checks = []
-        for dim in range(len(self.shape)):
+        for dim in self.own_dims():
             lane, inside = self.low.coordinate(self.layout, dim, run.register)
             at = build.add(lane, self.origins[run.fragment][dim] + inside)
             checks.append(build.cmp("ult", build.sub(at, self.firsts[dim]), self.counts[dim]))

@@ -66,8 +66,8 @@ class Atomic:
     @staticmethod
     def lower(low: Any, op: Any) -> None:
         value, dst, *offsets = op.operands
-        places = low.window(dst, value, offsets).places(None)
-        places.atomic(low.fragments(value), op.attributes["kind"].value, low.option(op, "unsigned", False), fetch=False)
+        kind, unsigned = op.attributes["kind"].value, low.option(op, "unsigned", False)
+        low.places(dst, value, offsets).atomic(low.fragments(value), kind, unsigned)
 
 
 @tile_op("atomic_masked", pure=False, spelling="atomic_add|atomic_max|atomic_min(tensor, [offset, …], tile, mask=tile)")
@@ -111,8 +111,8 @@ class AtomicMasked:
     @staticmethod
     def lower(low: Any, op: Any) -> None:
         value, dst, mask, *offsets = op.operands
-        places = low.window(dst, value, offsets).places(low.fragments(mask))
-        places.atomic(low.fragments(value), op.attributes["kind"].value, low.option(op, "unsigned", False), fetch=False)
+        kind, unsigned = op.attributes["kind"].value, low.option(op, "unsigned", False)
+        low.places(dst, value, offsets, mask).atomic(low.fragments(value), kind, unsigned)
 
 
 @tile_op("atomic_fetch", pure=False, spelling="old = atomic_add|atomic_max|atomic_min(tensor, [offset, …], tile)")
@@ -151,9 +151,8 @@ class AtomicFetch:
     @staticmethod
     def lower(low: Any, op: Any) -> None:
         value, dst, *offsets = op.operands
-        places = low.window(dst, value, offsets).places(None)
         kind, unsigned = op.attributes["kind"].value, low.option(op, "unsigned", False)
-        low.values[op.results[0]] = places.atomic(low.fragments(value), kind, unsigned, fetch=True)
+        low.values[op.results[0]] = low.places(dst, value, offsets).atomic(low.fragments(value), kind, unsigned)
 
 
 @tile_op("compare_and_swap", pure=False, spelling="compare_and_swap(tensor, [offset, …], expected, value)")
@@ -196,5 +195,4 @@ class CompareAndSwap:
     @staticmethod
     def lower(low: Any, op: Any) -> None:
         expected, value, dst, *offsets = op.operands
-        places = low.window(dst, value, offsets).places(None)
-        low.values[op.results[0]] = places.swap(low.fragments(expected), low.fragments(value))
+        low.values[op.results[0]] = low.places(dst, value, offsets).swap(low.fragments(expected), low.fragments(value))

@@ -1,4 +1,4 @@
-"""Which number surely divides an index: what alignment can be built on. Worker process only."""
+"""What is surely true of an index: what divides it, and whether a loop may count to it in 32 bits. Worker only."""
 
 from __future__ import annotations
 
@@ -42,3 +42,30 @@ def _of_argument(argument: Any) -> int:
         return 1
     start, _, step = list(parent.operands)[:3]
     return math.gcd(_divisor(start), _divisor(step))
+
+
+LOOP_LIMIT = 1 << 30
+"""Bounds and steps up to here can be added up in 32 bits."""
+
+
+def fits_loop(value: Any) -> bool:
+    """Does an index surely lie between 0 and `LOOP_LIMIT`, given that every extent does (the aligned entry's promise)?"""
+    if isinstance(value, ir.BlockArgument):
+        return False
+    op = value.owner
+    match op.name:
+        case "arith.constant":
+            return 0 <= int(op.attributes["value"].value) <= LOOP_LIMIT
+        case "memref.dim":
+            return True
+        case "arith.remui" | "arith.divui" | "arith.ceildivsi":
+            return all(fits_loop(o) for o in op.operands)
+        case "arith.subi":
+            return _is_rounded_down(*op.operands)
+    return False
+
+
+def _is_rounded_down(value: Any, rest: Any) -> bool:
+    """`value - value % n`, for a value that fits."""
+    is_rest = not isinstance(rest, ir.BlockArgument) and rest.owner.name == "arith.remui"
+    return is_rest and rest.owner.operands[0] == value and fits_loop(value)

@@ -123,6 +123,7 @@ class DotScaled:
     b_scale = operand(TILE)
     acc = operand(TILE)
     d = result(TILE, same="acc")
+    feature = "scaled_mfma"
     examples = tuple(
         f'%d = "hkc_tile.dot_scaled"(%a, %sa, %b, %sb, %c) : (tensor<32x128x{a}>, tensor<32x4xf8E8M0FNU>,'
         f" tensor<128x32x{b}>, tensor<4x32xf8E8M0FNU>, tensor<32x32xf32>) -> tensor<32x32xf32>"

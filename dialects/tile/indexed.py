@@ -103,7 +103,7 @@ class Gather:
     @staticmethod
     def lower(low: Any, op: Any) -> None:
         src, fill, index, *offsets = op.operands
-        places = low.indexed(src, op.results[0], index, offsets, op.attributes["axis"].value)
+        places = low.places(src, op.results[0], offsets, index=index, axis=op.attributes["axis"].value)
         low.values[op.results[0]] = places.load(low.scalar(fill))
 
 
@@ -167,9 +167,9 @@ class Scatter:
     @staticmethod
     def lower(low: Any, op: Any) -> None:
         value, dst, index, *offsets = op.operands
-        places = low.indexed(dst, value, index, offsets, op.attributes["axis"].value)
+        places = low.places(dst, value, offsets, index=index, axis=op.attributes["axis"].value)
         kind, unsigned = low.option(op, "kind", "store"), low.option(op, "unsigned", False)
         if kind == "store":
             places.store(low.fragments(value))
         else:
-            places.atomic(low.fragments(value), kind, unsigned, fetch=False)
+            places.atomic(low.fragments(value), kind, unsigned)

@@ -18,13 +18,13 @@ import numpy as np
 from hkc.dialects import build
 from hkc.dialects.load import create
 from hkc.dialects.tile.divisibility import divisor
+from hkc.dialects.tile.scalars import Scalars
 from hkc.dialects.translate import layout_text
 from hkc.dialects.types import OpaqueType
 from hkc.dialects.wave.ids import LaneId, WaveId
-from hkc.dialects.wave.lanes import ShuffleXor
 from hkc.dialects.wave.lds import LdsAlloc, LdsRead, LdsReadTransposed, LdsWrite
 from hkc.dialects.wave.memory import BUFFER, Buffer
-from hkc.dialects.wave.mfma import Mfma
+from hkc.dialects.wave.mfma import Mfma, MfmaScaled
 from hkc.layout import DistributedLayout
 from hkc.support.errors import HkcBug
 from hkc.support.mlir import ir
@@ -32,6 +32,11 @@ from hkc.targets.chip import Chip
 
 MFMA = "hkc.mfma"
 """Attribute of a `dot`: the mnemonic of the matrix instruction chosen for it."""
+
+
+def _stored(element: Any) -> Any:
+    """The type in memory of an element in a register: a bool is a byte."""
+    return build.int_type(8) if element.width == 1 else element
 
 
 @dataclass(frozen=True)
@@ -46,8 +51,8 @@ class Tensor:
 
     @property
     def stored(self) -> Any:
-        """The element type in memory: a bool is a byte."""
-        return build.int_type(8) if self.element.width == 1 else self.element
+        """The element type in memory."""
+        return _stored(self.element)
 
     @property
     def itemsize(self) -> int:
@@ -61,7 +66,7 @@ def parse_layout(text: str) -> DistributedLayout:
     return DistributedLayout.parse(text)
 
 
-class TileLowering:
+class TileLowering(Scalars):
     """State of lowering one kernel: `entry` is "aligned" (buffers, wide accesses) or "general" (any stride)."""
 
     def __init__(self, chip: Chip, waves: int, entry: str, prologue: Any) -> None:
@@ -72,8 +77,6 @@ class TileLowering:
         self.tensors: dict[Any, Tensor] = {}
         self._prologue = prologue
         self._once: dict[Any, Any] = {}
-
-    build = build
 
     # -- values
 
@@ -99,7 +102,7 @@ class TileLowering:
 
     def fragment_type(self, value: Any) -> Any:
         """The per-lane vector type of a tile's fragments."""
-        return build.vector_type(self.layout(value).registers, value.type.element_type)
+        return build.vector_type(self.layout(value).registers, build.carrier(value.type.element_type))
 
     # -- values made once, at the top of the kernel
 
@@ -162,8 +165,10 @@ class TileLowering:
     # -- kernel arguments
 
     def bind_tensor(self, value: Any, pointer: Any, extents: Sequence[Any], strides: Sequence[Any]) -> None:
-        """Make a memref argument known by its lowered parts."""
-        element = value.type.element_type
+        """Make a memref argument known by its lowered parts. The aligned entry's last dim has neighbours in memory."""
+        if self.entry == "aligned":
+            strides = [*strides[:-1], build.index(1)]
+        element = build.carrier(value.type.element_type)
         plain = Tensor(pointer, tuple(extents), tuple(strides), element, None)
         buffer = self._buffer(plain) if self.entry == "aligned" else None
         self.tensors[value] = Tensor(pointer, plain.extents, plain.strides, element, buffer)
@@ -188,6 +193,20 @@ class TileLowering:
             self, self.tensors[tensor], self.layout(tile), self.shape(tile), at, divisor(offsets[-1]), assured
         )
 
+    def places(
+        self, tensor: Any, tile: Any, offsets: Sequence[Any], mask: Any = None, index: Any = None, axis: int | None = None
+    ) -> Any:
+        """Where in a global argument the elements of a tile lie, under a mask or through an index tile along `axis`
+        (which then has no offset); see `hkc.dialects.tile.places`."""
+        from hkc.dialects.tile.places import Places
+
+        at = [self.scalar(o) for o in offsets]
+        if axis is not None:
+            at.insert(axis, build.index(0))
+        masks, indices = (None if v is None else self.fragments(v) for v in (mask, index))
+        tensor, layout, shape = self.tensors[tensor], self.layout(tile), self.shape(tile)
+        return Places(self, tensor, layout, shape, at, 1, masks=masks, axis=axis, indices=indices)
+
     def is_zero(self, value: Any) -> bool:
         """Is a scalar the constant 0 (for floats not -0), whose bits are what a buffer gives out of range?"""
         owner = value.owner
@@ -207,9 +226,10 @@ class TileLowering:
         size = self.chip.mfma(dot.attributes[MFMA].value).a_layout().registers
         return [build.slice_vector(fragment, at, size) for at in range(0, fragment.type.shape[0], size)]
 
-    def shuffle_xor(self, vector: Any, mask: int) -> Any:
-        """The vector of lane `lane ^ mask`."""
-        return create(ShuffleXor, vector, mask=mask).result
+    def mfma_scaled(self, dot: Any, a: Any, b: Any, acc: Any, a_scale: Any, b_scale: Any) -> Any:
+        """One scaled matrix instruction, the one chosen for the `dot_scaled`, whose operands are exchanged."""
+        names = {k: self.dtype_name(dot.operands[i], False) for k, i in (("a_dtype", 2), ("b_dtype", 0))}
+        return create(MfmaScaled, a, b, acc, a_scale, b_scale, instruction=dot.attributes[MFMA].value, **names).result
 
     def lds_buffer(self, text: str, offset: int) -> Any:
         """The LDS buffer with this map at this offset."""
@@ -218,11 +238,13 @@ class TileLowering:
 
     def lds_write(self, vector: Any, buffer: Any, layout: DistributedLayout, fragment: int) -> None:
         """Write one fragment of a tile held in `layout`."""
-        create(LdsWrite, vector, buffer, layout=layout.text(), fragment=fragment)
+        create(LdsWrite, self.as_bytes(vector), buffer, layout=layout.text(), fragment=fragment)
 
     def lds_read(self, buffer: Any, layout: DistributedLayout, fragment: int, kind: Any) -> Any:
         """Read one fragment of a tile into `layout`."""
-        return create(LdsRead, buffer, results=[kind], layout=layout.text(), fragment=fragment).result
+        held = build.vector_type(kind.shape[0], _stored(kind.element_type))
+        read = create(LdsRead, buffer, results=[held], layout=layout.text(), fragment=fragment).result
+        return self.from_bytes(read, kind.element_type)
 
     def lds_read_transposed(self, buffer: Any, layout: DistributedLayout, fragment: int, kind: Any) -> Any:
         """Read one fragment of a tile into `layout` by instructions that transpose."""

@@ -144,8 +144,7 @@ class LoadMasked:
     @staticmethod
     def lower(low: Any, op: Any) -> None:
         src, fill, mask, *offsets = op.operands
-        places = low.window(src, op.results[0], offsets).places(low.fragments(mask))
-        low.values[op.results[0]] = places.load(low.scalar(fill))
+        low.values[op.results[0]] = low.places(src, op.results[0], offsets, mask).load(low.scalar(fill))
 
 
 @tile_op("store_masked", pure=False, spelling="store(tensor, [offset, …], tile, mask=tile)")
@@ -176,4 +175,4 @@ class StoreMasked:
     @staticmethod
     def lower(low: Any, op: Any) -> None:
         value, dst, mask, *offsets = op.operands
-        low.window(dst, value, offsets).places(low.fragments(mask)).store(low.fragments(value))
+        low.places(dst, value, offsets, mask).store(low.fragments(value))

@@ -140,7 +140,7 @@ class ScanBy:
 
     @staticmethod
     def lower(low: Any, op: Any) -> None:
-        combine = low.function(op.attributes["combine"].value)
+        combine = low.function(op)
         reverse = low.option(op, "reverse", False)
         scan_tree(low, op, op.attributes["axis"].value, lambda a, b: combine(*a, *b), reverse)
 
@@ -181,7 +181,7 @@ class ReduceBy:
 
     @staticmethod
     def lower(low: Any, op: Any) -> None:
-        combine = low.function(op.attributes["combine"].value)
+        combine = low.function(op)
         columns = [low.elements(x) for x in op.operands]
         fold_tree(low, op, op.attributes["axis"].value, columns, lambda a, b: combine(*a, *b))
 

@@ -37,3 +37,28 @@ class ShuffleXor:
         words = b.to_words(operands[0])
         moved = [b.op("rocdl.ds_bpermute", [address, w], [w.type]) for w in words]
         return [b.from_words(moved, op.results[0].type)]
+
+
+@wave_op("first_lane")
+class FirstLane:
+    """Every lane gets the vector of lane 0 of its wave, and the compiler knows that it is the same in all."""
+
+    value = operand(VECTOR)
+    d = result(VECTOR, same="value")
+    examples = (
+        '%r = "hkc_wave.first_lane"(%v) : (vector<1xi32>) -> vector<1xi32>',
+        '%r = "hkc_wave.first_lane"(%v) : (vector<4xf16>) -> vector<4xf16>',
+    )
+
+    @staticmethod
+    def infer(value: VectorType) -> VectorType:
+        return value
+
+    @staticmethod
+    def meaning(machine: Workgroup, value: Any) -> Any:
+        return np.broadcast_to(value[:, :1], value.shape)
+
+    @staticmethod
+    def lower(b: Any, op: Any, *operands: Any) -> list[Any]:
+        moved = [b.op("rocdl.readfirstlane", [w], [w.type]) for w in b.to_words(operands[0])]
+        return [b.from_words(moved, op.results[0].type)]

@@ -9,6 +9,7 @@ import numpy as np
 from hkc.dialects.define import TEXT, VECTOR, attribute, operand, result, wave_op
 from hkc.dialects.types import VectorType
 from hkc.dialects.wave.machine import Workgroup
+from hkc.support.dtypes import DTYPES, dtype
 
 
 @wave_op("mfma")
@@ -39,8 +40,8 @@ class Mfma:
     @staticmethod
     def meaning(machine: Workgroup, a: Any, b: Any, acc: Any, *, instruction: str) -> Any:
         row = machine.chip.mfma(instruction)
-        left = _gather(a.astype(acc.dtype), row.a_layout())
-        right = _gather(b.astype(acc.dtype), row.b_layout())
+        left = _gather(_values(a, row.a, acc.dtype), row.a_layout())
+        right = _gather(_values(b, row.b, acc.dtype), row.b_layout())
         total = _gather(acc, row.acc_layout()) + left @ right
         return _scatter(total, row.acc_layout())
 
@@ -51,6 +52,89 @@ class Mfma:
         inputs = [b.as_operand(left, row.a_type), b.as_operand(right, row.b_type), acc]
         none, zero = b.attribute("#rocdl<mfma_perm_b none>"), b.int_attr(0, 32)
         return [b.op(row.rocdl, inputs, [acc.type], cbsz=zero, abid=zero, blgp=none)]
+
+
+@wave_op("mfma_scaled", pure=True)
+class MfmaScaled:
+    """One scaled MFMA per wave: `acc + (a * a_scale) @ (b * b_scale)`. Elements of a and b are codes, a byte each, of the
+    formats `a_dtype` and `b_dtype`; a lane gives the e8m0 scale of its row of a, and its column of b, in the group of 32
+    along k that is its number divided by m or n."""
+
+    a = operand(VECTOR)
+    b = operand(VECTOR)
+    acc = operand(VECTOR)
+    a_scale = operand(VECTOR)
+    b_scale = operand(VECTOR)
+    instruction = attribute(TEXT)
+    a_dtype = attribute(TEXT)
+    b_dtype = attribute(TEXT)
+    d = result(VECTOR, same="acc")
+    feature = "scaled_mfma"
+    examples = tuple(
+        '%d = "hkc_wave.mfma_scaled"(%a, %b, %c, %s, %t) {'
+        f'instruction = "v_mfma_scale_f32_16x16x128_f8f6f4", a_dtype = "{a}", b_dtype = "{b}"}}'
+        " : (vector<32xi8>, vector<32xi8>, vector<4xf32>, vector<1xi8>, vector<1xi8>) -> vector<4xf32>"
+        for a, b in (("f4e2m1", "f4e2m1"), ("f6e2m3", "f4e2m1"), ("f6e3m2", "f6e2m3"))
+    )
+
+    @staticmethod
+    def infer(
+        a: VectorType, b: VectorType, acc: VectorType, a_scale: VectorType, b_scale: VectorType, **_: str
+    ) -> VectorType:
+        return acc
+
+    @staticmethod
+    def meaning(
+        machine: Workgroup,
+        a: Any,
+        b: Any,
+        acc: Any,
+        a_scale: Any,
+        b_scale: Any,
+        *,
+        instruction: str,
+        a_dtype: str,
+        b_dtype: str,
+    ) -> Any:
+        row = _scaled_row(machine.chip, instruction, a_dtype, b_dtype)
+        left = _gather(_values(a, row.a, acc.dtype), row.a_layout())
+        right = _gather(_values(b, row.b, acc.dtype), row.b_layout())
+        left = left * _groups(_values(a_scale, "e8m0", acc.dtype), row.m)
+        right = right * np.swapaxes(_groups(_values(b_scale, "e8m0", acc.dtype), row.n), 1, 2)
+        return _scatter(_gather(acc, row.acc_layout()) + left @ right, row.acc_layout())
+
+    @staticmethod
+    def lower(b: Any, op: Any, *operands: Any) -> list[Any]:
+        names = [op.attributes[n].value for n in ("instruction", "a_dtype", "b_dtype")]
+        row = _scaled_row(b.chip, *names)
+        left, right, acc, *scales = operands
+        inputs = [
+            b.as_operand(left, row.a_type, dtype(row.a).bits),
+            b.as_operand(right, row.b_type, dtype(row.b).bits),
+            acc,
+            *(b.op("arith.extui", [b.extract(s, 0)], [b.int_type(32)]) for s in scales),
+        ]
+        zero = b.int_attr(0, 32)
+        formats = {n: b.attribute(f"#rocdl<matrix_format {f}>") for n, f in (("cbsz", row.a_format), ("blgp", row.b_format))}
+        return [b.op(row.rocdl, inputs, [acc.type], opselA=zero, opselB=zero, **formats)]
+
+
+def _scaled_row(chip: Any, instruction: str, a: str, b: str) -> Any:
+    """The row of the chip's table; the formats of the operands tell the forms of one instruction apart."""
+    return next(r for r in chip.mfmas if (r.mnemonic, r.a, r.b) == (instruction, a, b))
+
+
+def _groups(scale: Any, rows: int) -> Any:
+    """Per-lane scales [wave, lane, 1] as [wave, row, k], each for 32 elements."""
+    by_group = scale[..., 0].reshape(scale.shape[0], -1, rows)
+    return np.repeat(np.swapaxes(by_group, 1, 2), 32, axis=2)
+
+
+def _values(codes: Any, name: str, wanted: Any) -> Any:
+    """Per-lane elements as numbers: those of narrow floats come as their codes."""
+    kind = dtype(name) if name in DTYPES else None
+    narrow = kind is not None and kind.is_narrow
+    return (codes.view(kind.numpy) if narrow and kind else codes).astype(wanted)
 
 
 def _gather(value: Any, layout: Any) -> Any:

@@ -34,10 +34,21 @@ class Rocdl:
     mul = staticmethod(build.mul)
     select = staticmethod(build.select)
     if_else = staticmethod(build.if_else)
+    extract = staticmethod(build.extract)
+    pack = staticmethod(build.pack)
+    zero = staticmethod(build.zero)
+    is_float = staticmethod(build.is_float)
+    type = staticmethod(ir.Type.parse)
+    text = staticmethod(ir.StringAttr.get)
+    unit = staticmethod(ir.UnitAttr.get)
+    positions = staticmethod(ir.DenseI64ArrayAttr.get)
 
-    def __init__(self, chip: Chip, waves: int) -> None:
+    def __init__(self, chip: Chip, waves: int, top: Any) -> None:
+        """`top` is the insertion point at the kernel's top: what every address starts from is computed there once."""
         self.chip = chip
         self.waves = waves
+        with top:
+            self._ids = {"lane": LaneId.lower(self, None)[0], "wave": WaveId.lower(self, None)[0]}
 
     def attribute(self, text: str) -> Any:
         """An attribute by its text."""
@@ -127,10 +138,26 @@ class Rocdl:
         narrow = words[0] if raw.width == 32 else build.op("arith.trunci", words, [raw])
         return self.from_raw(narrow, vector)
 
-    def as_operand(self, value: Any, kind: Any) -> Any:
-        """A vector as the type that a matrix instruction's op asks for (its text)."""
+    def as_operand(self, value: Any, kind: Any, bits: int = 8) -> Any:
+        """A vector as the type that a matrix instruction's op asks for (its text); elements of fewer than 8 `bits`, a
+        byte each, are packed."""
         wanted = ir.Type.parse(kind)
+        if bits < 8:
+            value = build.op("llvm.bitcast", [self._packed(value, bits)], [wanted])
         return value if value.type == wanted else build.op("llvm.bitcast", [value], [wanted])
+
+    def _packed(self, value: Any, bits: int) -> Any:
+        """The low `bits` of each byte of a vector, one after another, as i32 words."""
+        size = value.type.shape[0]
+        words = [build.i32(0)] * (size * bits // 32)
+        for i in range(size):
+            element = build.op("arith.extui", [build.extract(value, i)], [build.int_type(32)])
+            code = build.binary("andi", element, (1 << bits) - 1)
+            word, shift = divmod(i * bits, 32)
+            words[word] = build.binary("ori", words[word], build.binary("shli", code, shift))
+            if shift + bits > 32:
+                words[word + 1] = build.binary("ori", words[word + 1], build.binary("shrui", code, 32 - shift))
+        return build.pack(words)
 
     # -- LDS
 
@@ -174,7 +201,7 @@ class Rocdl:
         """An i1: this lane and wave hold no mere copies in `layout`; None where none do."""
         lane, wave = layout.replication()
         checks = [
-            build.cmp("eq", build.binary("andi", self._id(source), mask), 0)
+            build.cmp("eq", build.binary("andi", self._ids[source], mask), 0)
             for source, mask in (("lane", lane), ("wave", wave))
             if mask
         ]
@@ -195,11 +222,8 @@ class Rocdl:
         """A per-lane byte offset as i32."""
         total = build.i32(base.start)
         for t in base.terms:
-            bits = build.binary("shrui", self._id(t.source), t.low_bit) if t.low_bit else self._id(t.source)
+            source = self._ids[t.source]
+            bits = build.binary("shrui", source, t.low_bit) if t.low_bit else source
             part = build.mul(build.binary("andi", bits, (1 << t.width) - 1), t.scale)
             total = build.binary(base.join, total, part)
         return build.binary("xori", total, base.flip) if base.flip else total
-
-    def _id(self, source: str) -> Any:
-        cls: Any = LaneId if source == "lane" else WaveId
-        return cls.lower(self, None)[0]

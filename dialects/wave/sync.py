@@ -168,3 +168,20 @@ class WaitAsync(_Order):
     def lower(b: Any, op: Any, *operands: Any) -> list[Any]:
         b.op("rocdl.wait.asyncmark", count=b.int_attr(op.attributes["pending"].value, 16))
         return []
+
+
+@wave_op("trap_unless", pure=False)
+class TrapUnless(_Order):
+    """Give up (a trap stops the whole launch) where the `condition` of any lane is false."""
+
+    condition = operand(INTEGER)
+    examples = ('"hkc_wave.trap_unless"(%c) : (i1) -> ()',)
+
+    @staticmethod
+    def infer(condition: Any) -> tuple[()]:
+        return ()
+
+    @staticmethod
+    def lower(b: Any, op: Any, *operands: Any) -> list[Any]:
+        b.if_else(operands[0], [], list, lambda: b.op("llvm.intr.trap"))
+        return []

@@ -241,6 +241,8 @@ def _apply(ufunc: Any, *operands: Bounded) -> Bounded:
 
         return joined(*operands)
     value = ufunc(*(x.value for x in operands))
+    if value.dtype == np.object_:  # a function that NumPy lacks
+        value = value.astype(np.float64)
     exact = all(x.error is None for x in operands)
     dtype = operands[0].dtype
     if value.dtype == np.bool_:

@@ -103,9 +103,14 @@ def compiled(text: str, arch: str, dialect: str, assembly: bool = False) -> Code
 
 
 def emulate(
-    code: Code, symbol: str, buffers: Sequence[Any], arguments: Sequence[Sequence[int]] = (), seed: int = 0
+    code: Code,
+    symbol: str,
+    buffers: Sequence[Any],
+    arguments: Sequence[Sequence[int]] = (),
+    seed: int = 0,
+    workgroups: int = 1,
 ) -> list[Any]:
-    """Launch one workgroup with copies of `buffers`, each followed by its i64 `arguments`; what they hold then."""
+    """Launch workgroups with copies of `buffers`, each followed by its i64 `arguments`; what they hold then."""
     memory = Memory()
     segment = b""
     places = []
@@ -116,7 +121,7 @@ def emulate(
         numbers = arguments[i] if arguments else ()
         segment += struct.pack(f"<Q{len(numbers)}q", at, *numbers)
     launch(
-        Program.load(code.hsaco), symbol, workgroups=(1, 1, 1), threads=(64 * code.waves, 1, 1), kernarg=segment,
+        Program.load(code.hsaco), symbol, workgroups=(workgroups, 1, 1), threads=(64 * code.waves, 1, 1), kernarg=segment,
         memory=memory, seed=seed,
     )  # fmt: skip
     return [
