@@ -197,19 +197,22 @@ def _require() -> None:
 
 def _call(name: str, *args: Any) -> Any:
     """A function of HIP: its result, or HK511 with HIP's own name for the error."""
-    from hip import hip
-
+    library = _library()
     try:
-        status, *results = getattr(hip, name)(*args)
+        status, *results = getattr(library, name)(*args)
     except (RuntimeError, OSError) as failure:  # the library or one of its functions is missing
         raise error("HK511", f"{name} can't be called: {failure}") from None
-    if status != hip.hipError_t.hipSuccess:
-        hip.hipGetLastError()  # HIP keeps the error for whoever asks next, PyTorch for instance; it was ours
+    if status != library.hipError_t.hipSuccess:
+        library.hipGetLastError()  # HIP keeps the error for whoever asks next, PyTorch for instance; it was ours
         raise error("HK511", f"{name} reports {getattr(status, 'name', status)}")
     return results[0] if results else None
 
 
 def _enumerator(kind: str, name: str) -> Any:
+    return getattr(getattr(_library(), kind), name)
+
+
+def _library() -> Any:
     from hip import hip
 
-    return getattr(getattr(hip, kind), name)
+    return hip
