@@ -26,7 +26,8 @@ def run(checked: Checked, arrays: Mapping[str, Any], scalars: Mapping[str, Any] 
     """
     import numpy as np
 
-    return _walk(checked, arrays, scalars, np.asarray, np.asarray)
+    found = _walk(checked, arrays, scalars, np.asarray, np.asarray)
+    return {name: _as_given(value, arrays[name]) for name, value in found.items()}
 
 
 def bound(
@@ -41,7 +42,8 @@ def bound(
     from hkc.reference.bounded import Bounded
 
     found = _walk(checked, arrays, scalars, Bounded.exact, Bounded.literal)
-    return {name: (np.asarray(a.value, np.float64), np.array(a.errors)) for name, a in found.items()}
+    values = {name: np.asarray(_as_given(a.value, arrays[name]), np.float64) for name, a in found.items()}
+    return {name: (values[name], np.array(a.errors)) for name, a in found.items()}
 
 
 def _walk(
@@ -53,8 +55,18 @@ def _walk(
     from hkc.support.mlir import context, ir
 
     outputs = {name for kernel in checked.kernels for name in kernel.outputs}
-    tensors = {n: lift(a.copy() if n in outputs else a) for n, a in arrays.items()}
+    tensors = {n: lift(_signless(a.copy() if n in outputs else a)) for n, a in arrays.items()}
     with context(), ir.Location.unknown():
         load()
         walk(build(checked), tensors, scalars or {}, Domain(lift, literal))
     return {name: tensors[name] for name in outputs}
+
+
+def _signless(array: Any) -> Any:
+    """Tile IR has integers without a sign: the ops that care say so. Arrays come with signed ones."""
+    return array.view(f"i{array.dtype.itemsize}") if array.dtype.kind == "u" else array
+
+
+def _as_given(value: Any, given: Any) -> Any:
+    """A stored array with the dtype that its tensor had."""
+    return value.view(given.dtype) if given.dtype.kind == "u" and value.dtype.kind == "i" else value

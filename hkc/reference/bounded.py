@@ -33,16 +33,17 @@ class Bounded(np.lib.mixins.NDArrayOperatorsMixin):
     """Values with error bounds. `value` is float64 for float dtypes, else of `dtype`; `error` None means exact.
 
     `sum_of` is set on a fresh matrix product: the number of terms, their summed magnitudes, and the part of the error
-    that the operands brought.
+    that the operands brought. `piled` belongs to atomic additions: their number, magnitudes and errors.
     """
 
-    __slots__ = ("dtype", "error", "sum_of", "value")
+    __slots__ = ("dtype", "error", "piled", "sum_of", "value")
 
     def __init__(self, value: Any, error: Any, dtype: Any, sum_of: tuple[int, Any, Any] | None = None) -> None:
         self.value = value
         self.error = error
         self.dtype = np.dtype(dtype)
         self.sum_of = sum_of
+        self.piled: tuple[Any, Any, Any] | None = None
 
     @classmethod
     def exact(cls, array: Any) -> Bounded:
@@ -137,10 +138,10 @@ class Bounded(np.lib.mixins.NDArrayOperatorsMixin):
         return Bounded(self.value.view(dtype), self.error, dtype)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any) -> Any:
-        from hkc.reference.sums import FOLDS, product, update
+        from hkc.reference.sums import FOLDS, UPDATES, product
 
-        if method == "at":
-            return update(ufunc, *inputs)
+        if method == "at" and ufunc in UPDATES:
+            return UPDATES[ufunc](*inputs)
         operands = [_lifted(x, self.dtype) for x in inputs]
         keywords = {k: v for k, v in keywords.items() if k != "dtype"}
         with np.errstate(all="ignore"):

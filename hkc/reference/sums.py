@@ -113,22 +113,6 @@ def _fold_logical(ufunc: Any) -> Callable[..., Bounded]:
     return fold
 
 
-def update(ufunc: Any, target: Bounded, where: Any, new: Any) -> None:
-    """`ufunc.at`: elements of `target` combined with new ones in any order; several may go to one place."""
-    new = new if isinstance(new, Bounded) else Bounded.exact(np.asarray(new, target.dtype))
-    brought, magnitude = np.array(target.errors), np.abs(target.value.astype(np.float64)) + target.errors
-    counts = np.zeros(target.shape)
-    (np.add if ufunc is np.add else np.maximum).at(brought, where, new.spread)
-    np.add.at(magnitude, where, np.abs(new.value) + new.spread)
-    np.add.at(counts, where, 1)
-    ufunc.at(target.value, where, new.value)
-    if ufunc is np.add and is_float(target.dtype):
-        # Between two updates, counts and magnitudes only grow: the bound of one sum of all that came to a place.
-        brought = brought + np.expm1(counts * np.log1p(precision(target.dtype)[0])) * magnitude
-        brought = np.where(magnitude > precision(target.dtype)[2], np.inf, brought)
-    target.error = brought if brought.any() else None
-
-
 FOLDS: dict[Any, Callable[..., Bounded]] = {
     np.logical_and: _fold_logical(np.logical_and),
     np.logical_or: _fold_logical(np.logical_or),
@@ -137,3 +121,44 @@ FOLDS: dict[Any, Callable[..., Bounded]] = {
     np.maximum: _fold_extreme(np.maximum),
     np.minimum: _fold_extreme(np.minimum),
 }
+
+
+# Atomic updates: the places are certain, the order of updates is not.
+
+
+def _pile_up(x: Bounded, at: Any, more: Bounded) -> None:
+    """Add elements to places; a place's sum is bounded for every order of all the additions it ever got."""
+    if not is_float(x.dtype):
+        np.add.at(x.value, at, more.value)
+        if more.error is not None:
+            x.error = np.array(x.errors)
+            np.maximum.at(x.error, at, more.errors)
+        return
+    if x.piled is None:
+        x.piled = (np.zeros(x.shape), np.abs(x.value) + x.spread, np.array(x.errors))
+    count, magnitude, brought = x.piled
+    np.add.at(count, at, 1)
+    np.add.at(x.value, at, more.value)
+    np.add.at(magnitude, at, np.abs(more.value) + more.spread)
+    np.add.at(brought, at, more.errors)
+    u, tiny, largest = precision(x.dtype)
+    own = np.expm1(count * np.log1p(u)) * magnitude + count * (tiny + FLOAT64_ROUNDOFF * magnitude)
+    x.error = np.where(count == 0, brought, np.where(magnitude > largest, np.inf, brought + own))
+
+
+def _keep_extreme(ufunc: Any) -> Callable[..., None]:
+    def update(x: Bounded, at: Any, more: Bounded) -> None:
+        ufunc.at(x.value, at, more.value)
+        if x.error is not None or more.error is not None:
+            x.error = np.array(x.errors)
+            np.maximum.at(x.error, at, more.errors)
+
+    return update
+
+
+UPDATES: dict[Any, Callable[..., None]] = {
+    np.add: _pile_up,
+    np.fmax: _keep_extreme(np.fmax),
+    np.fmin: _keep_extreme(np.fmin),
+}
+"""What `ufunc.at` does, by ufunc."""

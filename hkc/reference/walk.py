@@ -37,6 +37,7 @@ def walk(module: Any, tensors: Mapping[str, Any], scalars: Mapping[str, Any], do
 
     The module is tile IR, as the front end makes it or after any pass that keeps tiles. Scalars are given by name.
     """
+    functions = {str(ir.StringAttr(f.attributes["sym_name"]).value): f for f in module.body.operations}
     for function in kernels(module):
         block = function.regions[0].blocks[0]
         names = [str(ir.StringAttr(a["hkc.name"]).value) for a in function.attributes["arg_attrs"]]
@@ -46,7 +47,7 @@ def walk(module: Any, tensors: Mapping[str, Any], scalars: Mapping[str, Any], do
         known = _dims(function, names, tensors) | {n: int(v) for n, v in scalars.items() if float(v).is_integer()}
         grid = [extent(str(ir.StringAttr(axis).value), known) for axis in function.attributes["hkc.grid"]]
         for workgroup in range(math.prod(max(0, n) for n in grid)):
-            _Walk(workgroup, domain).block(block, arguments)
+            _Walk(workgroup, domain, functions).block(block, arguments)
 
 
 def _argument(name: str, kind: Any, tensors: Mapping[str, Any], scalars: Mapping[str, Any], domain: Domain) -> Any:
@@ -68,9 +69,10 @@ def _dims(function: Any, names: Sequence[str], tensors: Mapping[str, Any]) -> di
 class _Walk:
     """One workgroup: SSA values to arrays, and indices to ints."""
 
-    def __init__(self, workgroup: int, domain: Domain) -> None:
+    def __init__(self, workgroup: int, domain: Domain, functions: Mapping[str, Any]) -> None:
         self.workgroup = workgroup
         self.domain = domain
+        self.functions = functions
         self.values: dict[Any, Any] = {}
 
     def block(self, block: Any, arguments: Sequence[Any]) -> list[Any]:
@@ -79,7 +81,7 @@ class _Walk:
         for op in block.operations:
             op = op.operation
             operands = [self.values[v] for v in op.operands]
-            if op.name in ("scf.yield", "func.return"):
+            if op.name in _TERMINATORS:
                 return operands
             results = _CONTROL[op.name](self, op, operands) if op.name in _CONTROL else self._evaluate(op, operands)
             self.values.update(zip(op.results, results, strict=True))
@@ -96,6 +98,15 @@ class _Walk:
         """`scf.if`."""
         region = op.regions[0 if operands[0] else 1]
         return self.block(region.blocks[0], []) if len(region.blocks) else []
+
+    def repeat(self, op: Any, operands: list[Any]) -> list[Any]:
+        """`scf.while`."""
+        before, after = (r.blocks[0] for r in op.regions)
+        while True:
+            goes_on, *operands = self.block(before, operands)
+            if not goes_on:
+                return operands
+            operands = self.block(after, operands)
 
     def constant(self, op: Any, operands: list[Any]) -> list[Any]:
         """`arith.constant`."""
@@ -119,7 +130,7 @@ class _Walk:
     def _evaluate(self, op: Any, operands: list[Any]) -> list[Any]:
         meaning, operands, attributes = _meaning(op, operands)
         if "combine" in attributes:
-            attributes["combine"] = self._function(op, attributes["combine"])
+            attributes["combine"] = self._function(attributes["combine"])
         kinds = [record_type(r.type) for r in op.results]
         with np.errstate(all="ignore"):
             made = evaluate(
@@ -128,21 +139,22 @@ class _Walk:
         results = made if isinstance(made, tuple) else (made,)
         return [int(r) if isinstance(k, IndexType) else self._settled(r) for r, k in zip(results, kinds, strict=False)]
 
-    def _function(self, op: Any, symbol: str) -> Callable[..., tuple[Any, ...]]:
-        """A function of the module, as one of arrays."""
-        while op.name != "builtin.module":
-            op = op.parent
-        body = ir.SymbolTable(op)[symbol].regions[0].blocks[0]
-        return lambda *arguments: tuple(self.block(body, arguments))
+    def _function(self, symbol: str) -> Callable[..., tuple[Any, ...]]:
+        """A function of the module, as one of arrays: what it does to scalars, it does to all elements."""
+        block = self.functions[symbol].regions[0].blocks[0]
+        return lambda *arguments: tuple(_Walk(self.workgroup, self.domain, self.functions).block(block, arguments))
 
     def _settled(self, value: Any) -> Any:
         """A result as what the walk computes with: meanings may make plain arrays (`iota`), or NumPy scalars."""
         return self.domain.lift(np.asarray(value)) if isinstance(value, (np.ndarray, np.generic)) else value
 
 
+_TERMINATORS = ("scf.yield", "scf.condition", "func.return")
+
 _CONTROL: dict[str, Callable[[_Walk, Any, list[Any]], list[Any]]] = {
     "scf.for": _Walk.loop,
     "scf.if": _Walk.branch,
+    "scf.while": _Walk.repeat,
     "arith.constant": _Walk.constant,
     "memref.dim": _Walk.dim,
 }
