@@ -176,14 +176,14 @@ class Expressions:
         )
 
     def _index(self, expr: syntax.Index, call: syntax.Call | None) -> Meaning:
-        if expr.base.name in SHAPED:
+        if expr.word in SHAPED:
             return shaped(self, expr, call)
-        if expr.base.name in FUNCTIONS:
+        if expr.word in FUNCTIONS:
             raise error(
                 "HK201",
-                f"`{expr.base.name}` is called with round brackets",
+                f"`{expr.word}` is called with round brackets",
                 expr.span,
-                hint=FUNCTIONS[expr.base.name].spelling,
+                hint=FUNCTIONS[expr.word].spelling,
             )
         meaning = self.value(expr.base)
         if call is not None:

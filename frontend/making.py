@@ -33,7 +33,7 @@ SHAPED_DOCS = {
 
 def shaped(c: Expressions, made: syntax.Index, arguments: syntax.Call | None) -> Meaning:
     """A tile made by a name of `SHAPED`, with the call's arguments where it is called."""
-    name, span = made.base.name, arguments.span if arguments else made.span
+    name, span = made.word, arguments.span if arguments else made.span
     items = [i for i in made.items if not isinstance(i, syntax.Cut)]
     if len(items) != len(made.items):
         raise error("HK201", "`:` cuts tiles; extents are numbers", made.span, hint=SHAPED[name])

@@ -129,6 +129,10 @@ class _Build(Transformer[Token, Any]):
     def _between(self, first: Span, last: Span) -> Span:
         return Span(self.source, first.line, first.column, last.end_line, last.end_column)
 
+    def _after(self, span: Span) -> Span:
+        """The place just after a node."""
+        return Span(self.source, span.end_line, span.end_column, span.end_line, span.end_column + 1)
+
     # Items. Each gives a list, since one line may say several things.
 
     def start(self, items: list[Any]) -> list[Any]:
@@ -299,8 +303,10 @@ class _Build(Transformer[Token, Any]):
         return syntax.Cut(self._between(first, last), start, stop)
 
     def index(self, parts: list[Any]) -> syntax.Index:
-        base = self._name(parts[0])
-        return syntax.Index(self._between(base.span, span_of(self.source, parts[3])), base, parts[2])
+        base, _, items, close = parts
+        if isinstance(base, (syntax.Sequence, syntax.Number)):
+            raise error("HK104", "a comma is missing before `[`", self._after(base.span))
+        return syntax.Index(self._between(base.span, span_of(self.source, close)), base, items)
 
     def sequence(self, parts: list[Any]) -> syntax.Sequence:
         return syntax.Sequence(span_of(self.source, parts[0], parts[2]), parts[1])

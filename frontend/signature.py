@@ -60,7 +60,7 @@ class Signature:
         kind, name = parameter.type, parameter.name.name
         declared = kind if isinstance(kind, syntax.Call) else None
         kind = declared.callee if declared else kind
-        if isinstance(kind, syntax.Index) and kind.base.name == "global":
+        if isinstance(kind, syntax.Index) and kind.word == "global":
             bound = self._tensor(parameter, kind, shared, own)
             if declared:
                 self._conditions(name, declared, kind)

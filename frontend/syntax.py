@@ -64,10 +64,15 @@ class Cut(Node):
 
 @dataclass(frozen=True, slots=True)
 class Index(Node):
-    """`zeros[f32, 64, 64]` or `tile[0:32, :]`: a name with a list in square brackets."""
+    """`zeros[f32, 64, 64]` or `tile[0:32, :]`: something with a list in square brackets."""
 
-    base: Name
+    base: Expr
     items: tuple[Expr | Cut, ...]
+
+    @property
+    def word(self) -> str:
+        """The name before the brackets; "" where there is none."""
+        return self.base.name if isinstance(self.base, Name) else ""
 
 
 @dataclass(frozen=True, slots=True)

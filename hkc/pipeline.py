@@ -200,6 +200,7 @@ def interface(checked: Checked, assembly: Assembly) -> KernelInfo:
         kernel.outputs,
         checked.constant_texts,
         kernel.inputs,
+        kernel.conditions,
     )
 
 

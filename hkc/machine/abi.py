@@ -116,7 +116,18 @@ class RowsApart:
         return view.span == 0 or (step >= inner and (view.extents[0] + self.rows) * step < 1 << 32)
 
 
-Condition = Aligned | UnitStride | StrideMultiple | SpanBelow | RowsApart
+@dataclass(frozen=True)
+class ExtentsBelow:
+    """Every extent of `param` is less than `limit`."""
+
+    param: str
+    limit: int
+
+    def holds(self, view: View) -> bool:
+        return all(e < self.limit for e in view.extents)
+
+
+Condition = ExtentsBelow | Aligned | UnitStride | StrideMultiple | SpanBelow | RowsApart
 
 
 @dataclass(frozen=True)
@@ -137,7 +148,8 @@ class KernelInfo:
 
     `waves` is the number of waves of a workgroup; `entries` are tried in order and the last one has no conditions.
     `outputs` names the globals that the kernel stores to, `inputs` those that it loads from; `constants` are the
-    compile-time values it was specialised on, as text.
+    compile-time values it was specialised on, as text; `requires` is what the parameters' declarations demand of the
+    tensors of every launch.
     """
 
     name: str
@@ -149,6 +161,7 @@ class KernelInfo:
     outputs: tuple[str, ...] = ()
     constants: tuple[tuple[str, str], ...] = ()
     inputs: tuple[str, ...] = ()
+    requires: tuple[Condition, ...] = ()
 
     def entry(self, views: Mapping[str, View]) -> Entry:
         """The first entry point that admits these views."""

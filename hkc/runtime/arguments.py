@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from hkc.machine.abi import GlobalParam, KernelInfo, ScalarParam
+from hkc.machine.abi import Aligned, Condition, GlobalParam, KernelInfo, ScalarParam, StrideMultiple, UnitStride
 from hkc.runtime.arrays import Array, Tensor, output, tensor
 from hkc.support.dtypes import dtype
 from hkc.support.errors import HkcError, error
@@ -71,9 +71,28 @@ def bind(info: KernelInfo, positional: Sequence[Any], named: Mapping[str, Any]) 
     extents.check(info.params)
     for name in info.outputs:
         _check_output(name, tensors[name])
+    for demand in info.requires:
+        _check_demand(demand, tensors[demand.param])
     scalars = {p.name: _scalar(p, given[p.name]) for p in info.params if isinstance(p, ScalarParam)}
     whole = {name: value for name, value in scalars.items() if isinstance(value, int)}
     return Arguments(tensors, scalars, extents.known | whole)
+
+
+def _check_demand(demand: Condition, given: Tensor) -> None:
+    """Raise `HkcError` HK523 unless a tensor is what its parameter's declaration says."""
+    if demand.holds(given.view):
+        return
+    match demand:
+        case Aligned(param, size):
+            what = f"`{param}` is declared to start at a multiple of {size} bytes, but starts at {given.view.address:#x}"
+        case StrideMultiple(param, dim, size):
+            stride = given.view.strides[dim] * given.view.itemsize
+            what = f"`{param}` is declared to have strides of multiples of {size} bytes, but that of dim {dim} is {stride}"
+        case UnitStride(param, dim):
+            what = f"`{param}` is declared contiguous along dim {dim}, but the stride there is {given.view.strides[dim]}"
+        case _:
+            what = f"`{demand.param}` is not what its declaration demands"
+    raise error("HK523", what, hint="pass a contiguous copy, or compile the kernel without the declaration")
 
 
 def workgroups(info: KernelInfo, names: Mapping[str, int], wave: int) -> int:

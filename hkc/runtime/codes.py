@@ -23,4 +23,5 @@ CODES: dict[str, str] = {
     "HK520": "An input is a .npy file without Python objects in it.",
     "HK521": "A run compares what a kernel stores, so it must store something.",
     "HK522": "An argument of `hkc emulate` is a buffer, a number, the bytes of a struct, or null, as its help shows.",
+    "HK523": "A tensor is aligned and contiguous as the declaration of its parameter demands.",
 }
