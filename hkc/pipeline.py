@@ -86,9 +86,10 @@ def stages() -> dict[str, tuple[Pass, ...]]:
     from hkc.passes.split_entries import SplitEntries
     from hkc.passes.stage_through_lds import StageThroughLds
     from hkc.passes.swizzle_lds import SwizzleLds
+    from hkc.passes.widen_dots import WidenDots
 
     return {
-        "tile": (CheckTiles(), EliminateDeadTiles()),
+        "tile": (WidenDots(), CheckTiles(), EliminateDeadTiles()),
         "wave": (
             SplitEntries(),
             PeelRaggedLoops(),

@@ -22,6 +22,10 @@ Layouts = dict[int, DistributedLayout]
 Rule = Callable[[DistributedLayout], DistributedLayout]
 
 
+DOTS = ("hkc_tile.dot", "hkc_tile.dot_scaled")
+"""The ops that matrix instructions compute; their last operand is the accumulator."""
+
+
 @dataclass(frozen=True, eq=False)
 class Tile:
     """A tile value: its number, extents, bytes per element, and how often it is made."""
@@ -118,10 +122,13 @@ class LayoutGraph:
         record, tiles = _record(op), [v for v in (*op.results, *op.operands) if is_tile(v)]
         if op.name in ("scf.for", "scf.if"):
             self._connect_regions(op)
-        elif op.name == "hkc_tile.dot":
+        elif op.name == "scf.while":
+            self._connect_while(op)
+        elif op.name in DOTS:
             self.dots.append(op)
-            self._equal([op.results[0], op.operands[2]])
-            self._want(op, 2, op.results[0])
+            acc = len(op.operands) - 1
+            self._equal([op.results[0], op.operands[acc]])
+            self._want(op, acc, op.results[0])
         elif record is not None and hasattr(record.cls, "backward"):
             self._connect_shape(op, record)
         elif record is not None and hasattr(record.cls, "forward"):
@@ -129,7 +136,7 @@ class LayoutGraph:
         elif record is not None and hasattr(record.cls, "held"):
             self._equal([v for v in tiles if v.type.shape == tiles[0].type.shape])
             self._connect_fold(op, record, _same)
-        elif op.name != "scf.yield":
+        elif op.name not in ("scf.yield", "scf.condition"):
             self._equal(tiles)
             for i, operand in enumerate(op.operands):
                 if is_tile(operand):
@@ -162,6 +169,19 @@ class LayoutGraph:
             self._equal(same)
             for end in ends:
                 self._want(end.operation, i, result)
+
+    def _connect_while(self, op: Any) -> None:
+        """What a loop carries into its condition, and what the condition hands on, are one tile each."""
+        before, after = (region.blocks[0] for region in op.regions)
+        condition, end = (list(block.operations)[-1].operation for block in (before, after))
+        entering = [(op, 0), (end, 0)], before.arguments, ()
+        leaving = [(condition, 1)], after.arguments, op.results
+        for givers, arguments, results in (entering, leaving):
+            for i, argument in enumerate(arguments):
+                if is_tile(argument):
+                    self._equal([argument, *(g.operands[at + i] for g, at in givers), *(results and [results[i]])])
+                    for giver, at in givers:
+                        self._want(giver, at + i, argument)
 
     def _connect_shape(self, op: Any, record: OpRecord) -> None:
         """The operand is held as the result asks."""

@@ -12,19 +12,21 @@ from hkc.targets.mfma import BITS, Mfma
 
 Extents = tuple[int, int, int]
 
+GROUP = 32
+"""Neighbours along k that share a scale."""
+
 WIDEST = 16
 """Bytes per lane of the widest LDS read: a lane's run along k that is worth having."""
 
 
-def candidates(chip: Chip, a: str, b: str, acc: str, extents: Extents) -> tuple[Mfma, ...]:
-    """Matrix instructions that divide a dot of (m, n, k), the best first: rate, then the smaller result.
+def candidates(chip: Chip, a: str, b: str, acc: str, extents: Extents, scaled: bool = False) -> tuple[Mfma, ...]:
+    """Matrix instructions, scaled ones or the others, that divide a dot of (m, n, k), the best first: rate, then the
+    smaller result.
 
     A lowered `dot` hands its operands over exchanged, so the instruction's rows are the dot's columns.
     """
     m, n, k = extents
-    rows = (
-        r for r in chip.mfma_for(b, a, acc) if r.has_layouts and r.blocks == 1 and not (m % r.n or n % r.m or k % r.k)
-    )
+    rows = (r for r in chip.mfma_for(b, a, acc, scaled) if not (m % r.n or n % r.m or k % r.k))
     return tuple(sorted(rows, key=lambda r: (-r.rate, r.m * r.n, r.mnemonic)))
 
 
@@ -33,7 +35,8 @@ class DotLayouts:
     """The instruction of a dot and the layouts of its operands and accumulator.
 
     A fragment of an operand may hold several of the instruction's along k, one after another in its registers.
-    `clocks` is what the matrix unit of a SIMD takes for one wave.
+    `clocks` is what the matrix unit of a SIMD takes for one wave. Of a scaled dot `scales` are the layouts of the scales
+    of a and b.
     """
 
     instruction: Mfma
@@ -41,10 +44,16 @@ class DotLayouts:
     b: DistributedLayout
     acc: DistributedLayout
     clocks: int
+    scales: tuple[DistributedLayout, ...] = ()
 
 
 def variants(
-    chip: Chip, dtypes: tuple[str, str, str], extents: Extents, waves: int, chained: bool = False
+    chip: Chip,
+    dtypes: tuple[str, str, str],
+    extents: Extents,
+    waves: int,
+    chained: bool = False,
+    scaled: bool = False,
 ) -> Iterator[DotLayouts]:
     """Ways to compute a dot whose legality was checked, the most usual first.
 
@@ -53,17 +62,22 @@ def variants(
     run as long as the widest LDS read; with `chained` the order in which lanes hold an accumulator is offered too, so
     that one dot's result may be another's operand as it lies.
     """
-    rows = candidates(chip, *dtypes, extents)
+    rows = candidates(chip, *dtypes, extents, scaled)
     for row in (r for r in rows if r.rate == rows[0].rate):
         for grid in wave_grids(extents[0] // row.n, extents[1] // row.m, waves):
-            orders = [_run_order(row, dtypes[0], extents[2])]
-            if chained and (order := _result_order(row)) is not None:
+            orders = [_own_order(row) if scaled else _run_order(row, dtypes[0], extents[2])]
+            if chained and not scaled and (order := _result_order(row)) is not None:
                 orders.append(order)
             yield from (_layouts(row, extents, waves, grid, order) for order in dict.fromkeys(orders))
 
 
 Order = tuple[tuple[int, ...], int]
 """The steps along k of the lane bits that walk it, and how many instructions a fragment holds."""
+
+
+def _own_order(row: Mfma) -> Order:
+    """The order of the instruction itself, which scaled forms keep: scales belong to neighbours along k."""
+    return tuple(basis[1] for basis in row.a_layout().lane if basis[1]), 1
 
 
 def _run_order(row: Mfma, dtype: str, depth: int) -> Order:
@@ -89,13 +103,28 @@ def _layouts(row: Mfma, extents: Extents, waves: int, grid: tuple[int, int], ord
     rows, columns = grid
     unit = (rows, columns, waves // (rows * columns))
     instructions = math.prod(extents) // (row.m * row.n * row.k * rows * columns)
+    a, b = row.b_layout().transpose((1, 0)), row.a_layout()
+    if not row.scaled:
+        a, b = _reordered(a, *order), _reordered(b, *order)
     return DotLayouts(
         row,
-        tile_waves(_reordered(row.b_layout().transpose((1, 0)), *order), unit, (0, None, None)),
-        tile_waves(_reordered(row.a_layout(), *order).transpose((1, 0)), unit, (None, 1, None)),
+        tile_waves(a, unit, (0, None, None)),
+        tile_waves(b.transpose((1, 0)), unit, (None, 1, None)),
         tile_waves(row.acc_layout().transpose((1, 0)), unit, (0, 1, None)),
         instructions * row.cycles,
+        _scale_layouts(row, unit) if row.scaled else (),
     )
+
+
+def _scale_layouts(row: Mfma, unit: tuple[int, int, int]) -> tuple[DistributedLayout, ...]:
+    """Lanes walk the rows of an operand, then its groups along k; the instruction has the operands exchanged."""
+    a, b = (_scale_layout(extent, row.k // GROUP) for extent in (row.n, row.m))
+    return tile_waves(a, unit, (0, None, None)), tile_waves(b.transpose((1, 0)), unit, (None, 1, None))
+
+
+def _scale_layout(rows: int, groups: int) -> DistributedLayout:
+    lane = [(1 << i, 0) for i in range(rows.bit_length() - 1)] + [(0, 1 << i) for i in range(groups.bit_length() - 1)]
+    return DistributedLayout((rows, groups), (), tuple(lane), ())
 
 
 def _reordered(unit: DistributedLayout, steps: tuple[int, ...], count: int) -> DistributedLayout:

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from hkc.dialects.forms import kernels, walk
+from hkc.dialects.define import TILE_DIALECT
+from hkc.dialects.forms import STAGED, kernels, walk
 from hkc.dialects.load import create
 from hkc.dialects.tile.lowering import MFMA
 from hkc.dialects.tile.shape import ConvertLayout
@@ -16,7 +17,7 @@ from hkc.dialects.translate import element_name, with_layout
 from hkc.layout import DistributedLayout, blocked
 from hkc.layout.conversion import clocks
 from hkc.passes.define import Pass
-from hkc.passes.layout_graph import LayoutGraph, Layouts, Tile, is_tile, loads
+from hkc.passes.layout_graph import DOTS, LayoutGraph, Layouts, Tile, is_tile, loads
 from hkc.passes.lds_accesses import weight
 from hkc.passes.mfma_choice import DotLayouts, candidates, variants, wave_grids
 from hkc.support.mlir import ir, passmanager
@@ -27,6 +28,11 @@ WAVES = "hkc.waves"
 
 WIDEST = 16
 """Bytes per lane of the widest global access: what a load's layout gives each lane to hold in a row."""
+
+ORIGINALS = frozenset(
+    record.full_name for record in TILE_DIALECT.ops.values() if getattr(record.cls, "gives_originals", False)
+)
+"""Ops that work once per element and give their result only where no copies are."""
 
 CHOICES = 256
 """Combinations of dots that are all tried; with more of them, dots are decided one after another."""
@@ -65,13 +71,22 @@ class SelectLayouts(Pass):
 
 
 def _dot_extents(op: Any) -> tuple[int, int, int]:
-    a, b = (tuple(o.type.shape) for o in list(op.operands)[:2])
+    a, b = (tuple(op.operands[i].type.shape) for i in _factors(op)[:2])
     return a[0], b[1], a[1]
 
 
 def _dot_dtypes(op: Any) -> tuple[str, str, str]:
-    a, b, acc = (element_name(o.type.element_type) for o in op.operands)
+    a, b, acc = (element_name(op.operands[i].type.element_type) for i in _factors(op))
     return a, b, acc
+
+
+def _factors(op: Any) -> tuple[int, int, int]:
+    """Which operands of a dot are a, b and the accumulator."""
+    return (0, 2, 4) if _is_scaled(op) else (0, 1, 2)
+
+
+def _is_scaled(op: Any) -> bool:
+    return bool(op.name == "hkc_tile.dot_scaled")
 
 
 def _waves(function: Any, chip: Chip) -> int:
@@ -83,8 +98,8 @@ def _waves(function: Any, chip: Chip) -> int:
     elements = 0
     for op in walk(function):
         elements = max([elements, *(math.prod(r.type.shape) for r in op.results if is_tile(r))])
-        if op.name == "hkc_tile.dot":
-            row = candidates(chip, *_dot_dtypes(op), _dot_extents(op))[0]
+        if op.name in DOTS:
+            row = candidates(chip, *_dot_dtypes(op), _dot_extents(op), _is_scaled(op))[0]
             m, n, _ = _dot_extents(op)
             counts.append(math.prod(wave_grids(m // row.n, n // row.m, 4)[0]))
     lanes = chip.compute.wave
@@ -137,9 +152,9 @@ class _Search:
 
     def _variants(self, op: Any) -> Iterator[DotLayouts]:
         results = {self.graph.number(dot.results[0]) for dot in self.graph.dots}
-        operands = [self.graph.number(op.operands[i]) for i in (0, 1)]
+        operands = [self.graph.number(op.operands[i]) for i in _factors(op)[:2]]
         chained = any(results & self.graph.like(tile) for tile in operands)
-        return variants(self.chip, _dot_dtypes(op), _dot_extents(op), self.waves, chained)
+        return variants(self.chip, _dot_dtypes(op), _dot_extents(op), self.waves, chained, _is_scaled(op))
 
     # -- the layouts of a choice
 
@@ -226,7 +241,8 @@ def conversions(graph: LayoutGraph, choice: Choice) -> dict[tuple[int, Distribut
     found: dict[tuple[int, DistributedLayout], list[tuple[Any, int]]] = {}
     wants = [(want.op, want.operand, want.tile, want.layout(choice.layouts)) for want in graph.wants]
     for op, chosen in zip(graph.dots, choice.dots, strict=True):
-        wants += [(op, i, graph.number(op.operands[i]), layout) for i, layout in enumerate((chosen.a, chosen.b))]
+        held = (chosen.a, chosen.scales[0], chosen.b, chosen.scales[1]) if chosen.scales else (chosen.a, chosen.b)
+        wants += [(op, i, graph.number(op.operands[i]), layout) for i, layout in enumerate(held)]
     for op, operand, tile, layout in wants:
         if choice.layouts[tile] != layout:
             found.setdefault((tile, layout), []).append((op, operand))
@@ -254,6 +270,9 @@ def _write(graph: LayoutGraph, choice: Choice) -> None:
             op.operands[operand] = made
     for fold in graph.folds:
         _write_fold(graph.tiles[fold.tile].value, fold.layout(choice.layouts), layouts)
+    for op in walk(graph.function):
+        if op.name in ORIGINALS and layouts[op.results[0]].replication() != (0, 0):
+            _copy_originals(op.results[0], layouts)
     for value, layout in layouts.items():
         value.set_type(with_layout(value.type, layout.text()))
         if _is_constant(value):
@@ -270,6 +289,15 @@ def _write_fold(result: Any, given: DistributedLayout, layouts: dict[Any, Distri
         moved = _converted(result)
     result.replace_all_uses_except(moved, moved.owner.operation)
     layouts[result], layouts[moved] = given, wanted
+
+
+def _copy_originals(result: Any, layouts: dict[Any, DistributedLayout]) -> None:
+    """Only the lanes without copies have the right result; through LDS it gets to the others."""
+    with ir.InsertionPoint.after(result.owner), result.owner.location:
+        moved = _converted(result)
+    moved.owner.attributes[STAGED] = ir.UnitAttr.get()
+    result.replace_all_uses_except(moved, moved.owner.operation)
+    layouts[moved] = layouts[result]
 
 
 def _converted(value: Any) -> Any:

@@ -82,6 +82,18 @@ class Lds:
 
 
 @dataclass(frozen=True)
+class Dtypes:
+    """What can be done with which element types: elementwise arithmetic; loads, stores, moves and casts alone
+    (`storage`); exponentials and their kin; atomic sums, maxima and minima (some of them as loops of compare-and-swap)."""
+
+    arithmetic: tuple[str, ...]
+    storage: tuple[str, ...]
+    transcendental: tuple[str, ...]
+    atomic_add: tuple[str, ...]
+    atomic_extreme: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Compute:
     """Compute units of the whole chip, chiplets, SIMDs per unit, lanes per wave, waves per SIMD, peak clock in GHz."""
 
@@ -136,6 +148,7 @@ class Chip:
     fp8: str
     direct_to_lds_bytes: tuple[int, ...]
     flags: frozenset[str]
+    dtypes: Dtypes
     compute: Compute
     registers: Registers
     memory: MemorySystem
@@ -167,9 +180,9 @@ class Chip:
             raise error("HK424", f"{self.name} has no {mnemonic} with operand formats {a_code} and {b_code}")
         return found
 
-    def mfma_for(self, a: str, b: str, acc: str) -> tuple[Mfma, ...]:
-        """The dense one-block unscaled matrix instructions for these element types, the fastest first."""
-        fitting = [f for f in self.mfmas if (f.a, f.b, f.acc) == (a, b, acc) and f.has_layouts and not f.scaled]
+    def mfma_for(self, a: str, b: str, acc: str, scaled: bool = False) -> tuple[Mfma, ...]:
+        """The dense one-block matrix instructions for these element types, scaled or not, the fastest first."""
+        fitting = [f for f in self.mfmas if (f.a, f.b, f.acc, f.scaled) == (a, b, acc, scaled) and f.has_layouts]
         return tuple(sorted(fitting, key=lambda form: -form.rate))
 
     @functools.cached_property
@@ -242,6 +255,7 @@ def _record(chip: dict[str, Any], mfma: dict[str, Any], lds: dict[str, Any]) -> 
         fp8=features["fp8"],
         direct_to_lds_bytes=tuple(features["direct_to_lds_bytes"]),
         flags=frozenset(features["flags"]),
+        dtypes=Dtypes(**{name: tuple(names) for name, names in _facts(chip["dtypes"]).items()}),
         compute=Compute(**_facts(chip["compute"])),
         registers=Registers(**_facts(chip["registers"])),
         memory=MemorySystem(**_facts(chip["memory"])),

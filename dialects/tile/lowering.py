@@ -25,7 +25,7 @@ from hkc.dialects.wave.ids import LaneId, WaveId
 from hkc.dialects.wave.lds import LdsAlloc, LdsRead, LdsReadTransposed, LdsWrite
 from hkc.dialects.wave.memory import BUFFER, Buffer
 from hkc.dialects.wave.mfma import Mfma, MfmaScaled
-from hkc.layout import DistributedLayout
+from hkc.layout import DistributedLayout, LdsMap
 from hkc.support.errors import HkcBug
 from hkc.support.mlir import ir
 from hkc.targets.chip import Chip
@@ -75,6 +75,7 @@ class TileLowering(Scalars):
         self.entry = entry
         self.values: dict[Any, Any] = {}
         self.tensors: dict[Any, Tensor] = {}
+        self.deferred: dict[Any, list[Any]] = {}
         self._prologue = prologue
         self._once: dict[Any, Any] = {}
 
@@ -219,7 +220,10 @@ class TileLowering(Scalars):
 
     def mfma(self, dot: Any, a: Any, b: Any, acc: Any) -> Any:
         """One matrix instruction, the one chosen for the `dot`."""
-        return create(Mfma, a, b, acc, instruction=dot.attributes[MFMA].value).result
+        mnemonic = dot.attributes[MFMA].value
+        names = {k: self.dtype_name(dot.operands[i], False) for k, i in (("a_dtype", 1), ("b_dtype", 0))}
+        several = sum(r.mnemonic == mnemonic for r in self.chip.mfmas) > 1
+        return create(Mfma, a, b, acc, instruction=mnemonic, **(names if several else {})).result
 
     def mfma_parts(self, dot: Any, fragment: Any) -> list[Any]:
         """The operands of the matrix instruction chosen for a `dot` that lie one after another in a fragment."""
@@ -245,6 +249,16 @@ class TileLowering(Scalars):
         held = build.vector_type(kind.shape[0], _stored(kind.element_type))
         read = create(LdsRead, buffer, results=[held], layout=layout.text(), fragment=fragment).result
         return self.from_bytes(read, kind.element_type)
+
+    def defer(self, op: Any) -> None:
+        """Put off a load, or what stands between it and its conversion, until the conversion."""
+        self.deferred[op.results[0]] = [*self.deferred.get(op.operands[0], []), op]
+
+    def copy_to_lds(self, source: Any, buffer: Any, text: str, write: Callable[[], None]) -> None:
+        """Bring a tile that was put off into the LDS buffer with this map; see `hkc.dialects.tile.direct`."""
+        from hkc.dialects.tile.direct import copy_to_lds
+
+        copy_to_lds(self, source, buffer, LdsMap.parse(text), write)
 
     def lds_read_transposed(self, buffer: Any, layout: DistributedLayout, fragment: int, kind: Any) -> Any:
         """Read one fragment of a tile into `layout` by instructions that transpose."""

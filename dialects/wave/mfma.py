@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hkc.dialects.define import TEXT, VECTOR, attribute, operand, result, wave_op
+from hkc.dialects.define import TEXT, VECTOR, attribute, operand, option, result, wave_op
 from hkc.dialects.types import VectorType
 from hkc.dialects.wave.machine import Workgroup
 from hkc.support.dtypes import DTYPES, dtype
@@ -16,13 +16,16 @@ from hkc.support.dtypes import DTYPES, dtype
 class Mfma:
     """One MFMA per wave: `acc + a @ b`, operands and result laid out over the lanes as the chip's table says.
 
-    `instruction` is its mnemonic; a holds MxK, b KxN, acc MxN.
+    `instruction` is its mnemonic; a holds MxK, b KxN, acc MxN. Elements of narrow floats come as their codes, a byte
+    each; of an instruction that takes several formats, `a_dtype` and `b_dtype` are those meant.
     """
 
     a = operand(VECTOR)
     b = operand(VECTOR)
     acc = operand(VECTOR)
     instruction = attribute(TEXT)
+    a_dtype = option(TEXT, "")
+    b_dtype = option(TEXT, "")
     d = result(VECTOR, same="acc")
     examples = (
         '%d = "hkc_wave.mfma"(%a, %b, %c) {instruction = "v_mfma_f32_16x16x16_bf16"}'
@@ -34,12 +37,16 @@ class Mfma:
     )
 
     @staticmethod
-    def infer(a: VectorType, b: VectorType, acc: VectorType, *, instruction: str) -> VectorType:
+    def infer(
+        a: VectorType, b: VectorType, acc: VectorType, *, instruction: str, a_dtype: str = "", b_dtype: str = ""
+    ) -> VectorType:
         return acc
 
     @staticmethod
-    def meaning(machine: Workgroup, a: Any, b: Any, acc: Any, *, instruction: str) -> Any:
-        row = machine.chip.mfma(instruction)
+    def meaning(
+        machine: Workgroup, a: Any, b: Any, acc: Any, *, instruction: str, a_dtype: str = "", b_dtype: str = ""
+    ) -> Any:
+        row = _row(machine.chip, instruction, a_dtype, b_dtype)
         left = _gather(_values(a, row.a, acc.dtype), row.a_layout())
         right = _gather(_values(b, row.b, acc.dtype), row.b_layout())
         total = _gather(acc, row.acc_layout()) + left @ right
@@ -47,10 +54,13 @@ class Mfma:
 
     @staticmethod
     def lower(b: Any, op: Any, *operands: Any) -> list[Any]:
-        row = b.chip.mfma(op.attributes["instruction"].value)
+        row = _row_of(b, op)
         left, right, acc = operands
+        if row.a_format:
+            return [_formatted(b, row, left, right, acc, [b.i32(0), b.i32(0)])]
         inputs = [b.as_operand(left, row.a_type), b.as_operand(right, row.b_type), acc]
-        none, zero = b.attribute("#rocdl<mfma_perm_b none>"), b.int_attr(0, 32)
+        none = b.attribute("#rocdl<mfma_neg_modifier none>" if row.acc == "f64" else "#rocdl<mfma_perm_b none>")
+        zero = b.int_attr(0, 32)
         return [b.op(row.rocdl, inputs, [acc.type], cbsz=zero, abid=zero, blgp=none)]
 
 
@@ -96,7 +106,7 @@ class MfmaScaled:
         a_dtype: str,
         b_dtype: str,
     ) -> Any:
-        row = _scaled_row(machine.chip, instruction, a_dtype, b_dtype)
+        row = _row(machine.chip, instruction, a_dtype, b_dtype)
         left = _gather(_values(a, row.a, acc.dtype), row.a_layout())
         right = _gather(_values(b, row.b, acc.dtype), row.b_layout())
         left = left * _groups(_values(a_scale, "e8m0", acc.dtype), row.m)
@@ -105,23 +115,29 @@ class MfmaScaled:
 
     @staticmethod
     def lower(b: Any, op: Any, *operands: Any) -> list[Any]:
-        names = [op.attributes[n].value for n in ("instruction", "a_dtype", "b_dtype")]
-        row = _scaled_row(b.chip, *names)
         left, right, acc, *scales = operands
-        inputs = [
-            b.as_operand(left, row.a_type, dtype(row.a).bits),
-            b.as_operand(right, row.b_type, dtype(row.b).bits),
-            acc,
-            *(b.op("arith.extui", [b.extract(s, 0)], [b.int_type(32)]) for s in scales),
-        ]
-        zero = b.int_attr(0, 32)
-        formats = {n: b.attribute(f"#rocdl<matrix_format {f}>") for n, f in (("cbsz", row.a_format), ("blgp", row.b_format))}
-        return [b.op(row.rocdl, inputs, [acc.type], opselA=zero, opselB=zero, **formats)]
+        words = [b.op("arith.extui", [b.extract(s, 0)], [b.int_type(32)]) for s in scales]
+        return [_formatted(b, _row_of(b, op), left, right, acc, words)]
 
 
-def _scaled_row(chip: Any, instruction: str, a: str, b: str) -> Any:
+def _row(chip: Any, instruction: str, a: str, b: str) -> Any:
     """The row of the chip's table; the formats of the operands tell the forms of one instruction apart."""
+    if not a:
+        return chip.mfma(instruction)
     return next(r for r in chip.mfmas if (r.mnemonic, r.a, r.b) == (instruction, a, b))
+
+
+def _row_of(b: Any, op: Any) -> Any:
+    names = ("instruction", "a_dtype", "b_dtype")
+    return _row(b.chip, *(op.attributes[n].value if n in op.attributes else "" for n in names))
+
+
+def _formatted(b: Any, row: Any, left: Any, right: Any, acc: Any, scales: list[Any]) -> Any:
+    """An instruction that is told the formats of its operands; scales of 0 are none."""
+    inputs = [b.as_operand(v, t, dtype(n).bits) for v, t, n in ((left, row.a_type, row.a), (right, row.b_type, row.b))]
+    zero = b.int_attr(0, 32)
+    formats = {n: b.attribute(f"#rocdl<matrix_format {f}>") for n, f in (("cbsz", row.a_format), ("blgp", row.b_format))}
+    return b.op(row.rocdl, [*inputs, acc, *scales], [acc.type], opselA=zero, opselB=zero, **formats)
 
 
 def _groups(scale: Any, rows: int) -> Any:
