@@ -16,6 +16,7 @@ from hkc.dialects.tile.divisibility import fits_loop
 from hkc.dialects.tile.functions import EXPANSIONS
 from hkc.dialects.tile.lowering import TileLowering
 from hkc.dialects.tile.scalars import elementwise
+from hkc.dialects.tile.shape import DIRECT
 from hkc.dialects.translate import element_name
 from hkc.passes.define import Pass
 from hkc.passes.select_layouts import WAVES
@@ -102,7 +103,9 @@ def _lower_block(low: TileLowering, block: Any) -> None:
 
 def _lower_op(low: TileLowering, op: Any) -> None:
     dialect, _, name = op.name.partition(".")
-    if dialect == TILE_DIALECT.dialect:
+    if DIRECT in op.attributes and low.entry == "aligned":
+        low.defer(op)
+    elif dialect == TILE_DIALECT.dialect:
         TILE_DIALECT.ops[name].cls.lower(low, op)  # type: ignore[attr-defined]
     elif op.name in _SPECIAL:
         _SPECIAL[op.name](low, op)

@@ -9,22 +9,26 @@ from hkc.dialects.forms import kernels
 from hkc.dialects.load import create
 from hkc.dialects.types import OpaqueType
 from hkc.dialects.wave.lds import buffer_map
-from hkc.dialects.wave.sync import Barrier, Wait
+from hkc.dialects.wave.sync import AsyncMark, Barrier, Wait, WaitAsync
 from hkc.passes.define import Pass
 from hkc.support.mlir import ir
 from hkc.targets.chip import Chip
 
-WRITES = frozenset({"hkc_wave.lds_write"})
+COPY = "hkc_wave.copy_to_lds"
+WRITES = frozenset({"hkc_wave.lds_write", COPY})
 READS = frozenset({"hkc_wave.lds_read", "hkc_wave.lds_read_transposed"})
 
 Range = tuple[int, int]
 Ranges = frozenset[Range]
+Places = dict[Any, bool]
+"""The ops that a barrier goes before, and whether copies from memory must be waited for there."""
 
 
 @dataclass(frozen=True)
 class PlaceWaits(Pass):
     """Before a read of what was written since the last barrier, and before a write to what was read since then, the
-    wave waits for its own LDS accesses and meets the others. Loops are followed around their back edge.
+    wave waits for its own LDS accesses (and copies from memory) and meets the others. Loops are followed around their
+    back edge.
 
     Before::
 
@@ -47,26 +51,30 @@ class PlaceWaits(Pass):
     def run(self, module: Any, chip: Chip) -> None:
         for function in kernels(module):
             block = function.regions[0].blocks[0]
-            places: dict[Any, None] = {}
+            places: Places = {}
             _flow(block, _State(), places)
-            for op in places:
+            for op, copying in places.items():
                 with ir.InsertionPoint(op), op.location:
+                    if copying:
+                        create(AsyncMark)
+                        create(WaitAsync)
                     create(Wait, lgkm=0)
                     create(Barrier)
 
 
 @dataclass(frozen=True)
 class _State:
-    """The byte ranges of LDS written and read since the last barrier."""
+    """The byte ranges of LDS written and read since the last barrier, and whether copies from memory may be under way."""
 
     written: Ranges = frozenset()
     read: Ranges = frozenset()
+    copying: bool = False
 
     def join(self, other: _State) -> _State:
-        return _State(self.written | other.written, self.read | other.read)
+        return _State(self.written | other.written, self.read | other.read, self.copying or other.copying)
 
 
-def _flow(block: Any, state: _State, places: dict[Any, None]) -> _State:
+def _flow(block: Any, state: _State, places: Places) -> _State:
     """Follow a block; ops that need a barrier before them are added to `places`. Returns the state after it."""
     for op in block.operations:
         op = op.operation
@@ -81,7 +89,7 @@ def _flow(block: Any, state: _State, places: dict[Any, None]) -> _State:
     return state
 
 
-def _around(loop: Any, state: _State, places: dict[Any, None]) -> _State:
+def _around(loop: Any, state: _State, places: Places) -> _State:
     """A loop's body starts in the state before the loop or in the one at its own end; a loop may also run 0 times."""
     start = state
     while True:
@@ -94,16 +102,18 @@ def _around(loop: Any, state: _State, places: dict[Any, None]) -> _State:
         start = joined
 
 
-def _step(op: Any, state: _State, places: dict[Any, None]) -> _State:
+def _step(op: Any, state: _State, places: Places) -> _State:
     if op.name == "hkc_wave.barrier":
         return _State()
     if op.name not in WRITES and op.name not in READS:
         return state
-    writes, used = op.name in WRITES, _range(op.operands[-1].owner)
+    writes, used = op.name in WRITES, _range(op.operands[2 if op.name == COPY else len(op.operands) - 1].owner)
     if op in places or _meets(used, state.read if writes else state.written):
-        places[op] = None
+        places[op] = places.get(op, False) or state.copying
         state = _State()
-    return state.join(_State(frozenset({used})) if writes else _State(read=frozenset({used})))
+    if writes:
+        return state.join(_State(frozenset({used}), copying=op.name == COPY))
+    return state.join(_State(read=frozenset({used})))
 
 
 def _range(alloc: Any) -> Range:

@@ -9,12 +9,13 @@ from typing import Any, ClassVar
 
 from hkc.dialects.forms import STAGED, kernels, walk
 from hkc.dialects.tile.lowering import parse_layout
-from hkc.dialects.tile.shape import LDS_MAP, LDS_OFFSET, LDS_TRANSPOSED
-from hkc.dialects.translate import element_name, layout_text, record_type
+from hkc.dialects.tile.shape import DIRECT, LDS_MAP, LDS_OFFSET, LDS_TRANSPOSED
+from hkc.dialects.translate import element_name, layout_text, record_type, with_layout
 from hkc.dialects.types import TileType
-from hkc.layout import LdsMap
-from hkc.layout.accesses import Use
-from hkc.layout.synthesis import Synthesis, synthesise
+from hkc.layout import DistributedLayout, LdsMap
+from hkc.layout.accesses import Kind, Use
+from hkc.layout.direct import direct_layout
+from hkc.layout.synthesis import Candidate, Synthesis, synthesise
 from hkc.layout.text import by
 from hkc.passes.define import Pass
 from hkc.passes.locate import refuse, span
@@ -25,6 +26,9 @@ from hkc.targets.chip import Chip
 
 ALIGNMENT = 16
 """Bytes to which buffers are aligned: the widest LDS access."""
+
+DIRECT_BYTES = 16
+"""Bytes per lane of a copy straight from memory to LDS."""
 
 
 @dataclass(frozen=True)
@@ -71,21 +75,85 @@ class _Buffer:
 
 
 def _choose(op: Any, chip: Chip) -> LdsMap:
-    """The best map for a conversion's write and read, and whether the read is a transposed one."""
+    """The best map for a conversion's write and read, whether the read is a transposed one, and whether the tile goes
+    straight from memory to LDS: wherever that costs no more clocks, since it takes no registers and no instructions."""
     plain, transposed = syntheses(op, chip)
-    chosen = plain
+    kind: Kind = "read"
+    chosen = plain.chosen
     if transposed is not None and transposed.chosen.rank < plain.chosen.rank:
-        chosen = transposed
+        chosen, kind = transposed.chosen, "read_transposed"
+    direct = _direct(op, chip, kind)
+    if direct is not None and direct[0].accesses[-1].total <= chosen.accesses[-1].total:
+        chosen = direct[0]
+        _load_directly(op, direct[1])
+    if kind == "read_transposed":
         op.attributes[LDS_TRANSPOSED] = ir.UnitAttr.get()
-    op.attributes[LDS_MAP] = ir.StringAttr.get(chosen.chosen.map.text())
-    return chosen.chosen.map
+    op.attributes[LDS_MAP] = ir.StringAttr.get(chosen.map.text())
+    return chosen.map
+
+
+def _direct(op: Any, chip: Chip, kind: Kind) -> tuple[Candidate, DistributedLayout] | None:
+    """The best map for a tile that goes straight from memory to LDS, and which elements each lane then fetches; None
+    where it can't: the tile is no plain load used here alone, or lanes can't take 16 bytes. (Narrower copies would need
+    four times as many instructions, each with a destination of its own: registers are cheaper.)"""
+    chain = _from_load(op)
+    if chain is None or DIRECT_BYTES not in chip.direct_to_lds_bytes:
+        return None
+    target = parse_layout(layout_text(op.results[0].type) or "")
+    shape, itemsize = _tile(op)
+    try:
+        chosen = synthesise(shape, itemsize, (Use(kind, target),), chip.lds.access, DIRECT_BYTES).chosen
+    except HkcError:
+        return None  # no map keeps as many bytes together
+    layout = direct_layout(chosen.map, target.waves, target.lanes, DIRECT_BYTES)
+    if layout is None or not layout.fits(shape):
+        return None
+    loaded = _through(chain, layout)
+    return (chosen, layout) if loaded.contiguous(loaded.rank - 1) * itemsize == DIRECT_BYTES else None
+
+
+def _from_load(op: Any) -> list[Any] | None:
+    """The ops from a load to a conversion, the load first, where each result has one use and none moves elements."""
+    chain: list[Any] = []
+    value = op.operands[0]
+    while not isinstance(value, ir.BlockArgument) and len(list(value.uses)) == 1:
+        made = value.owner.operation
+        chain.insert(0, made)
+        if made.name == "hkc_tile.load":
+            return chain
+        if made.name != "hkc_tile.transpose":
+            return None
+        value = made.operands[0]
+    return None
+
+
+def _through(chain: list[Any], layout: DistributedLayout) -> DistributedLayout:
+    """The layout of the loaded tile where that at the end of a chain is `layout`."""
+    for made in reversed(chain[1:]):
+        permutation = list(made.attributes["permutation"])
+        layout = layout.transpose([permutation.index(i) for i in range(len(permutation))])
+    return layout
+
+
+def _load_directly(op: Any, layout: DistributedLayout) -> None:
+    """Let the load and what follows it hold the elements that each lane fetches, and mark them."""
+    chain = _from_load(op) or []
+    for i, made in enumerate(chain):
+        result = made.results[0]
+        result.set_type(with_layout(result.type, _through(chain[i:], layout).text()))
+        made.attributes[DIRECT] = ir.UnitAttr.get()
+
+
+def _tile(op: Any) -> tuple[tuple[int, ...], int]:
+    """Extents and bytes per element of the tile that is converted."""
+    kind = op.results[0].type
+    return tuple(kind.shape), dtype(element_name(kind.element_type)).bytes
 
 
 def syntheses(op: Any, chip: Chip) -> tuple[Synthesis, Synthesis | None]:
     """The best maps for a conversion with a plain read, and with a transposed one where chip and layouts allow it."""
     source, target = (parse_layout(layout_text(v.type) or "") for v in (op.operands[0], op.results[0]))
-    shape = tuple(op.results[0].type.shape)
-    itemsize = dtype(element_name(op.results[0].type.element_type)).bytes
+    shape, itemsize = _tile(op)
     write = Use("write", source)
     plain = synthesise(shape, itemsize, (write, Use("read", target)), chip.lds.access)
     if itemsize > 2 or not chip.has("lds_read_transposed"):

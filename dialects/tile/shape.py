@@ -15,6 +15,10 @@ LDS_MAP, LDS_OFFSET, LDS_TRANSPOSED = "hkc.lds_map", "hkc.lds_offset", "hkc.lds_
 """Attributes of a `convert_layout` that goes through LDS: the buffer's byte map, its offset in bytes, and whether lanes
 transpose while they read."""
 
+DIRECT = "hkc.direct"
+"""Attribute of a `load`, and of what stands between it and its conversion: the tile goes straight from memory to LDS
+where it lies inside its tensor."""
+
 
 def _with_unit_dims(layout: DistributedLayout, old: tuple[int, ...], new: tuple[int, ...]) -> DistributedLayout:
     """A layout of shape `old` for the shape `new`, which differs in dims of extent 1."""
@@ -215,8 +219,15 @@ class ConvertLayout:
             low.values[target] = low.rearrange(source, target, lambda at: at)
             return
         buffer = low.lds_buffer(op.attributes[LDS_MAP].value, op.attributes[LDS_OFFSET].value)
-        for i, vector in enumerate(low.fragments(source)):
-            low.lds_write(vector, buffer, low.layout(source), i)
+
+        def write() -> None:
+            for i, vector in enumerate(low.fragments(source)):
+                low.lds_write(vector, buffer, low.layout(source), i)
+
+        if source in low.deferred:
+            low.copy_to_lds(source, buffer, op.attributes[LDS_MAP].value, write)
+        else:
+            write()
         kind, layout = low.fragment_type(target), low.layout(target)
         read = low.lds_read_transposed if LDS_TRANSPOSED in op.attributes else low.lds_read
         low.values[target] = [read(buffer, layout, i, kind) for i in range(layout.fragments(low.shape(target)))]

@@ -101,20 +101,21 @@ class Synthesis:
 
 
 @functools.lru_cache(maxsize=512)
-def synthesise(shape: Vector, itemsize: int, uses: tuple[Use, ...], timings: Timings) -> Synthesis:
-    """The best byte map for an LDS tile of this shape, item size in bytes, and all of its uses.
+def synthesise(shape: Vector, itemsize: int, uses: tuple[Use, ...], timings: Timings, together: int = 0) -> Synthesis:
+    """The best byte map for an LDS tile of this shape, item size in bytes, and all of its uses; `together` is how many
+    bytes it must keep together without any padding (0: as it likes).
 
     Searched: every dim innermost, granules of 4 to 16 bytes, blocks as large as what the lanes of an access span or
     whole rows, with XOR maps; padded rows where none of those is free of conflicts. Raises HK414 where no map serves
     a transposed read.
     """
     found: list[Candidate] = []
-    for family in sorted(_families(shape, itemsize, uses, timings), key=lambda family: family.bound):
+    for family in sorted(_families(shape, itemsize, uses, timings, together), key=lambda family: family.bound):
         if not found or family.bound <= min(c.rank[:2] for c in found):
             found.append(Candidate(family.best, prove(family.best, uses, timings)))
     if not found:
         raise error("HK414", f"no byte map of a {by(shape)} tile serves all of its accesses")
-    if any(a.cycles > a.minimum for a in min(found, key=lambda c: c.rank).accesses):
+    if not together and any(a.cycles > a.minimum for a in min(found, key=lambda c: c.rank).accesses):
         found += [Candidate(lds, prove(lds, uses, timings)) for lds in _padded(shape, itemsize, uses)]
     first, *rest = sorted(found, key=lambda c: c.rank)
     return Synthesis(first, rest[0] if rest else None)
@@ -215,7 +216,7 @@ class _Family:
         return LdsMap.swizzled(self.plain.shape, self.plain.itemsize, self.plain.block, pairs, order=self.plain.order)
 
 
-def _families(shape: Vector, itemsize: int, uses: Sequence[Use], timings: Timings) -> Iterator[_Family]:
+def _families(shape: Vector, itemsize: int, uses: Sequence[Use], timings: Timings, together: int) -> Iterator[_Family]:
     for order in _orders(len(shape)):
         inner = order[0]
         layouts = [layout for use in uses if (layout := use.addressed(inner, itemsize)) is not None]
@@ -225,7 +226,8 @@ def _families(shape: Vector, itemsize: int, uses: Sequence[Use], timings: Timing
         row = tuple(n & -n if dim == inner else s for dim, (n, s) in enumerate(zip(shape, span, strict=True)))
         for block, granule in itertools.product(dict.fromkeys((span, row)), GRANULES):
             plain = LdsMap.swizzled(shape, itemsize, block, order=order)
-            if itemsize <= granule <= block[inner] * itemsize and _serves(granule, uses):
+            fits = max(itemsize, together) <= granule <= block[inner] * itemsize
+            if fits and _serves(granule, uses):
                 yield _family(plain, granule, uses, timings)
 
 

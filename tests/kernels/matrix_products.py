@@ -31,7 +31,7 @@ def gemm(form: str) -> str:
     return f"""
 const T = bf16
 const OUT = f32
-tune BM = 128, BN = 128, BK = 32
+tune BM = 64, BN = 64, BK = 32
 
 kernel gemm(A: global[T, {a}], B: global[T, {b}], C: global[OUT, M, N]):
     m, n = tile_ids(cdiv(M, BM), cdiv(N, BN))

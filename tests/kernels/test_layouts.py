@@ -28,7 +28,7 @@ def test_the_weights_of_attention_stay_in_registers(dtype: str, arch: str) -> No
 def test_columns_are_written_in_runs_or_read_transposed(arch: str) -> None:
     """Where memory holds no runs along k, either lanes turn blocks of elements before they write them, or 16 lanes
     transpose while they read; element by element would take four times as many instructions."""
-    kernel = compiled("TN", arch, BK=64)
+    kernel = compiled("TN", arch, BM=128, BN=128, BK=64)
     for buffer in kernel.binary.lds:
         write, read = buffer.accesses
         assert write.mnemonic in ("ds_write_b64", "ds_write_b128")

@@ -1,0 +1,50 @@
+"""Tiles that go straight from memory to LDS, as far as they lie inside their tensors. Worker process only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hkc.dialects import build
+from hkc.dialects.define import TILE_DIALECT
+from hkc.dialects.load import create
+from hkc.dialects.wave.lds import CopyToLds
+from hkc.layout import LdsMap
+from hkc.layout.direct import landing
+from hkc.support.errors import HkcBug
+
+
+def copy_to_lds(low: Any, source: Any, buffer: Any, lds: LdsMap, write: Callable[[], None]) -> None:
+    """Bring the tile `source`, whose load was put off, into an LDS buffer: each wave copies its share of every fragment
+    without registers. A tile at an edge is loaded after all, with its fill, and written by `write`."""
+    chain = low.deferred[source]
+    load = chain[0]
+    tensor, _, *offsets = load.operands
+    window = low.window(tensor, load.results[0], offsets, load)
+
+    def through_registers() -> None:
+        for op in chain:
+            TILE_DIALECT.ops[op.name.partition(".")[2]].cls.lower(low, op)  # type: ignore[attr-defined]
+        write()
+
+    if window.width() < window.layout.registers:
+        through_registers()
+        return
+    unknown = [whole for dim, whole in enumerate(window.whole) if dim not in window.assured]
+    build.if_else(build.both(*unknown), [], lambda: _copy(low, source, chain, window, buffer, lds), through_registers)
+
+
+def _copy(low: Any, source: Any, chain: list[Any], window: Any, buffer: Any, lds: LdsMap) -> None:
+    layout = low.layout(source)
+    starts = landing(layout, lds)
+    if starts is None:
+        raise HkcBug(f"lanes that copy {layout} don't land side by side in {lds}")
+    size = layout.registers * lds.itemsize
+    first = dict(zip(layout.fragment_offsets(low.shape(source)), starts, strict=True))
+    before = build.mul(low.identity("wave"), layout.lanes * size)
+    for run in window.runs(layout.registers):
+        origin = window.origins[run.fragment]
+        for op in chain[1:]:
+            origin = tuple(origin[p] for p in op.attributes["permutation"])
+        base = build.add(before, first[origin])
+        create(CopyToLds, window.tensor.buffer, window.byte_offset(run), buffer, base, bytes=size)
