@@ -18,3 +18,6 @@ SPECIAL = {
 
 WORDS = frozenset({*FUNCTIONS, *SHAPED, *SPECIAL, "global"})
 """Names that the language keeps for itself."""
+
+OPTIONS = ("nearest_even", "toward_zero", "rows", "chiplet")
+"""Words that some arguments choose from; they can be names as well."""

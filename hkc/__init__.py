@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hkc import emulate
-    from hkc.api import CompiledKernel, compile
+    from hkc.api import CompiledKernel, PythonKernel, compile, kernel
     from hkc.runtime.device import LaunchResult
     from hkc.support.errors import HkcBug, HkcError, HkcUsageError
 
@@ -29,9 +29,11 @@ __all__ = [
     "HkcError",
     "HkcUsageError",
     "LaunchResult",
+    "PythonKernel",
     "__version__",
     "compile",
     "emulate",
+    "kernel",
 ]
 
 _HOMES = {
@@ -40,7 +42,9 @@ _HOMES = {
     "HkcError": "hkc.support.errors",
     "HkcUsageError": "hkc.support.errors",
     "LaunchResult": "hkc.runtime.device",
+    "PythonKernel": "hkc.api",
     "compile": "hkc.api",
+    "kernel": "hkc.api",
 }
 
 

@@ -6,7 +6,8 @@ Most imports are inside functions: the compiler's process is to start before thi
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -203,10 +204,38 @@ class CompiledKernel:
         return "\n".join(lines) + ">"
 
 
+class PythonKernel:
+    """A Python function that is a kernel, as `@hkc.kernel` makes it. Calling it compiles it and runs it."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, function)
+        self.function = function
+        self._compiled: dict[str, CompiledKernel] = {}
+
+    def compile(self, arch: str | None = None, *, keep: Sequence[str] = (), **constants: Any) -> CompiledKernel:
+        """Like `hkc.compile`, of this function."""
+        return compile(self, arch, keep=keep, **constants)
+
+    def __call__(self, *args: Any, arch: str | None = None, device: str | None = None, **named: Any) -> Any:
+        """Compile for `arch` (by default the GPU here) with the constants of its module, once, and run."""
+        chip = arch or gpu_arch()
+        if chip not in self._compiled:
+            self._compiled[chip] = self.compile(chip)
+        return self._compiled[chip](*args, device=device, **named)
+
+
+def kernel(function: Callable[..., Any] | None = None, /, **hints: Any) -> Any:
+    """Decorator: this function is a kernel, `@hkc.kernel` or `@hkc.kernel(waves=4)`.
+
+    The function is read, not executed; the names that it may use are those of `hkc.language`.
+    """
+    return PythonKernel(function) if function is not None else PythonKernel
+
+
 def compile(  # noqa: A001 (it is spelled hkc.compile)
-    source: str | Path, arch: str | None = None, *, keep: Sequence[str] = (), debug: bool = False, **constants: Any
+    source: str | Path | PythonKernel | Callable[..., Any], arch: str | None = None, *, keep: Sequence[str] = (), debug: bool = False, **constants: Any
 ) -> CompiledKernel:
-    """Compile the kernel of a `.hk` file, or of a text (a `str` with a line break in it).
+    """Compile the kernel of a `.hk` file, of a text (a `str` with a line break in it), or a Python function.
 
     `arch` is a chip, by default that of the GPU here. `constants` replace `const` and `tune` values of the file.
     `keep` names intermediate stages (`tile`, `wave`, `rocdl`, `llvm`, `asm`) to be found in `.texts`; with `debug`
@@ -220,7 +249,11 @@ def compile(  # noqa: A001 (it is spelled hkc.compile)
 
     check_stages(keep)
     chip = load(arch).name if arch is not None else gpu_arch()
-    checked = pipeline.check(_source(source), {name: str(value) for name, value in constants.items()})
+    values = {name: str(value) for name, value in constants.items()}
+    if isinstance(source, (str, Path)):
+        checked = pipeline.check(_source(source), values)
+    else:
+        checked = pipeline.check_function(getattr(source, "function", source), values)
     return build(checked, chip, keep, debug)
 
 

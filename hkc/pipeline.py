@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -55,6 +55,13 @@ def compile_kernel(checked: Checked, arch: str, keep: Sequence[str] = (), debug:
 def check(source: Source, constants: Mapping[str, str] | None = None) -> Checked:
     """Parse and check a source; `constants` overrides its `const` and `tune` values. Raises `HkcError`."""
     return checking.check(parsing.parse(source), constants)
+
+
+def check_function(function: Callable[..., object], constants: Mapping[str, str] | None = None) -> Checked:
+    """The same for a kernel that is a Python function."""
+    from hkc.frontend.python import read_function
+
+    return checking.check(read_function(function), constants)
 
 
 # 2. A typed program to tile IR.
