@@ -70,7 +70,7 @@ def _vector() -> Iterator[Pattern]:
         yield "VOPC dpp", op, _bytes(head | 250, dpp)
     for op in range(0x380):
         third = (_S16,) if op in _MASKED else (_V10, _S16, 0)
-        for target, b, c, a in itertools.product((8 | 16 << 8, 8, 16), (_V6, 0, 6), third, (_V4, 4)):
+        for target, b, c, a in itertools.product((8, 8 | 16 << 8, 16), (_V6, 0, 6), third, (_V4, 4)):
             yield "VOP3", op, _bytes(0x34 << 26 | op << 16 | target, a | b << 9 | c << 18)
         yield "VOP3", op, _bytes(0x34 << 26 | op << 16, 0)
     for op in range(128):

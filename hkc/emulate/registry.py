@@ -25,7 +25,7 @@ Build = Callable[["Decoded", "Context"], Step]
 _TABLE: dict[str, Build] = {}
 _FAMILIES: dict[str, Build] = {}
 _MODULES = (
-    "salu", "control", "smem", "valu_int", "valu_float", "valu_half", "valu_wide", "compare", "convert",
+    "salu", "control", "smem", "valu_int", "valu_float", "valu_half", "valu_wide", "valu_media", "compare", "convert",
     "convert_small", "packed", "lane", "lds", "buffer", "vmem", "mfma", "transcendental", "divide",
 )  # fmt: skip
 

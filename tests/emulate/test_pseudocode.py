@@ -128,7 +128,8 @@ def check_vector(case: Case, instruction: Decoded, arch: str) -> None:
     wave.step(instruction)
     for i, (_, result, mask, flags) in enumerate(case.rows):
         got = found(wave, target, rows)[i] if target.kind == "vgpr" else wave.s(target.index) >> i & 1
-        assert got & mask == result or is_nan(case.kind, got) and is_nan(case.kind, result), (i, hex(got), case.rows[i])
+        both_nan = is_nan(case.kind, got) and is_nan(case.kind, result)
+        assert got & mask == result or both_nan, (i, hex(got), case.rows[i])
         if {"D1", "VCC"} & set(case.written):
             assert wave.s(extra.index) >> i & 1 == flags[0 if "D1" in case.written else 1], case.rows[i]
 

@@ -63,7 +63,7 @@ ROWS: list[Row] = [
     ("v_log_f32_e32 v0, v1", [(f(8), f(3)), (0, INF | MINUS), (f(-1), NAN), (TINY, INF | MINUS)]),
     ("v_sin_f32_e32 v0, v1", [(f(0.25), ONE), (f(100.75), f(-1)), (INF, NAN)]),
     ("v_cos_f32_e32 v0, v1", [(0, ONE), (f(0.5), f(-1))]),
-    ("v_div_fixup_f32 v0, v1, v2, v3", [(ONE, 0, ONE, INF), (ONE, 0, 0, NAN), (ONE, INF, ONE, 0),
+    ("v_div_fixup_f32 v0, v1, v2, v3", [(ONE, 0, ONE, INF), (ONE, 0, 0, NAN | MINUS), (ONE, INF, ONE, 0),
      (ONE, f(-1), INF, INF | MINUS)]),
     # conversions saturate; NaN is 0
     ("v_cvt_i32_f32_e32 v0, v1", [(f(-1.7), 0xFFFFFFFF), (f(3e9), 0x7FFFFFFF), (NAN, 0), (f(-3e9), 0x80000000)]),

@@ -66,14 +66,16 @@ def _half_to_zero(a: Array) -> Array:
     return np.where(away, near.view(np.uint16) - np.uint16(1), near.view(np.uint16))
 
 
-def _normalised(scale: int, kind: Any) -> Callable[[Array, Array], Array]:
-    def one(a: Array) -> Array:
-        low = -1.0 if kind is np.int16 else 0.0
-        clean = np.where(np.isnan(a), 0, np.clip(a.astype(np.float64), low, 1.0))
-        result: Array = np.rint(clean * scale).astype(kind).view(np.uint16)
-        return result
+def normalised(a: Array, scale: int, kind: Any) -> Array:
+    """[-1, 1] (unsigned: [0, 1]) to 16-bit integers; NaN is 0."""
+    low = -1.0 if kind is np.int16 else 0.0
+    clean = np.where(np.isnan(a), 0, np.clip(a.astype(np.float64), low, 1.0))
+    result: Array = np.rint(clean * scale).astype(kind)
+    return result
 
-    return lambda a, b: _pair(one(a), one(b))
+
+def _normalised(scale: int, kind: Any) -> Callable[[Array, Array], Array]:
+    return lambda a, b: _pair(*(normalised(x, scale, kind).view(np.uint16) for x in (a, b)))
 
 
 valu("u32 = f32 f32", "v_cvt_pkrtz_f16_f32")(lambda a, b: _pair(_half_to_zero(a), _half_to_zero(b)))
@@ -91,12 +93,15 @@ valu("u32 = f16 f16", "v_cvt_pknorm_i16_f16")(_normalised(0x7FFF, np.int16))
 valu("u32 = f16 f16", "v_cvt_pknorm_u16_f16")(_normalised(0xFFFF, np.uint16))
 
 
-@valu("u32 = f32 u32 u32", "v_cvt_pk_u8_f32")
-def _(a: Array, byte: Array, old: Array) -> Array:
+def to_byte(a: Array, byte: Array, old: Array) -> Array:
+    """f32 as u8, saturated, put into the byte of `old` that `byte` names."""
     shift = (byte & np.uint32(3)) * np.uint32(8)
     value = np.clip(np.where(np.isnan(a), 0, np.rint(a)), 0, 255).astype(np.uint32)
     result: Array = old & ~(np.uint32(255) << shift) | value << shift
     return result
+
+
+valu("u32 = f32 u32 u32", "v_cvt_pk_u8_f32")(to_byte)
 
 
 def _shifted_bytes(low: int, high: int) -> Callable[[Array, Array, Array], Array]:

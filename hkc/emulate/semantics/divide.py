@@ -97,21 +97,25 @@ def _fixup(r: _Range, q: Array, d: Array, n: Array) -> Array:
     infinite, zero = sign * r.kind(np.inf), sign * r.kind(0)
     gap = _exponent(n, r) - _exponent(d, r)
     widest = 150 if r.kind is np.float32 else 1075
-    result = np.abs(q) * sign
+    result = np.copysign(q, sign)
     result = np.where(gap < -widest, zero, result)
     result = np.where(np.isinf(d) | (n == 0), zero, result)
     result = np.where((d == 0) | np.isinf(n), infinite, result)
     undefined = ((d == 0) & (n == 0)) | (np.isinf(d) & np.isinf(n))
-    result = np.where(undefined, r.kind(np.nan), result)
+    result = np.where(undefined, -r.kind(np.nan), result)
     result = np.where(np.isnan(d), quiet(d), result)
     return np.where(np.isnan(n), quiet(n), result)
 
 
-valu("f32 = f32 f32 f32", "v_div_fixup_f32")(lambda q, d, n: _fixup(_F32, q, d, n))
-valu("f64 = f64 f64 f64", "v_div_fixup_f64")(lambda q, d, n: _fixup(_F64, q, d, n))
+# results as bits, since 0 / 0 is the NaN with a sign
+valu("u32 = f32 f32 f32", "v_div_fixup_f32")(lambda q, d, n: _fixup(_F32, q, d, n).view(np.uint32))
+valu("u64 = f64 f64 f64", "v_div_fixup_f64")(lambda q, d, n: _fixup(_F64, q, d, n).view(np.uint64))
 
 
-@valu("half = f16 f16 f16", "v_div_fixup_f16")
-def _(q: Array, d: Array, n: Array) -> Array:
+def _fixup16(q: Array, d: Array, n: Array) -> Array:
     wide = _fixup(_F32, q.astype(np.float32), d.astype(np.float32), n.astype(np.float32))
     return wide.astype(np.float16).view(np.uint16)
+
+
+valu("half = f16 f16 f16", "v_div_fixup_f16")(_fixup16)
+valu("u16 = f16 f16 f16", "v_div_fixup_legacy_f16")(_fixup16)

@@ -230,7 +230,8 @@ def _dot2(widen: Callable[[Array], tuple[Array, Array]]) -> Callable[[Array, Arr
         (a0, a1), (b0, b1) = widen(a), widen(b)
         total, low = two_sum(a0.astype(np.float64) * b0, a1.astype(np.float64) * b1)
         total, high = two_sum(total, np.asarray(c, np.float64) + np.zeros_like(total))
-        return round_to_odd(*two_sum(total, low + high)).astype(np.float32)
+        exact = round_to_odd(*two_sum(total, low + high))
+        return np.where(np.isfinite(total), exact, total).astype(np.float32)
 
     return run
 

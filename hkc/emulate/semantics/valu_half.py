@@ -62,7 +62,12 @@ valu("i16 = i16 i16", "v_max_i16")(np.maximum)
 valu("i16 = i16 i16", "v_min_i16")(np.minimum)
 valu("half = i16 i16", "v_add_i16", clamped=_clamped(lambda a, b: a + b, -0x8000, 0x7FFF))(lambda a, b: a + b)
 valu("half = i16 i16", "v_sub_i16", clamped=_clamped(lambda a, b: a - b, -0x8000, 0x7FFF))(lambda a, b: a - b)
-valu("half = u16 u16 u16", "v_mad_u16", "v_mad_i16", "v_mad_legacy_u16")(lambda a, b, c: a * b + c)
+valu("half = u16 u16 u16", "v_mad_u16", "v_mad_i16")(lambda a, b, c: a * b + c)
+# the older forms clear the upper half
+valu("u16 = u16 u16 u16", "v_mad_legacy_u16", "v_mad_legacy_i16")(lambda a, b, c: a * b + c)
+valu("f16 = f16 f16 f16", "v_mad_legacy_f16", "v_madmk_f16", "v_madak_f16")(lambda a, b, c: a * b + c)
+valu("f16 = f16 f16 dst", "v_mac_f16")(lambda a, b, c: a * b + c)
+valu("f16 = f16 f16 f16", "v_fma_legacy_f16")(fma16)
 valu("u32 = u16 u16 u32", "v_mad_u32_u16")(lambda a, b, c: a.astype(np.uint32) * b + c)
 valu("i32 = i16 i16 i32", "v_mad_i32_i16")(lambda a, b, c: a.astype(np.int32) * b + c)
 for _kind in ("i16", "u16"):

@@ -66,23 +66,6 @@ valu("u32 mask = u32 u32", "v_subrev_co_u32")(lambda a, b: (b - a, a > b))
 valu("u32 mask = u32 u32 mask", "v_addc_co_u32")(_carry)
 valu("u32 mask = u32 u32 mask", "v_subb_co_u32")(_borrow)
 valu("u32 mask = u32 u32 mask", "v_subbrev_co_u32")(lambda a, b, c: _borrow(b, a, c))
-valu("u32 = u32 u32 u32", "v_sad_u32")(lambda a, b, c: np.where(a > b, a - b, b - a) + c)
-
-
-@valu("u32 = u32 u32 u32", "v_sad_u8")
-def _(a: Array, b: Array, c: Array) -> Array:
-    total = c
-    for shift in np.arange(0, 32, 8, dtype=np.uint32):
-        x, y = _wide(a >> shift & np.uint32(255)), _wide(b >> shift & np.uint32(255))
-        total = total + np.abs(x - y).astype(np.uint32)
-    return total
-
-
-valu("u32 = u32 u32 u32", "v_sad_u16")(
-    lambda a, b, c: sum(
-        (np.abs(_wide(a >> s & _16) - _wide(b >> s & _16)) for s in (np.uint32(0), np.uint32(16))), _wide(c)
-    )
-)
 
 
 @valu("u32 = u32", "v_prng_b32")

@@ -21,7 +21,7 @@ valu("u64 = u64 u32 u64", "v_lshl_add_u64")(lambda a, n, c: (a << (n & np.uint32
 
 @op("v_mad_u64_u32", "v_mad_i64_i32")
 def _(instruction: Decoded, context: Context) -> Step:
-    """a·b + c, and a lane mask of carries (signed: of overflows).
+    """a·b + c, and a lane mask of bit 64 of the exact result (signed: its sign).
 
     Compilers use it for 32-bit sums too and leave the upper word of c undefined then, so only the upper word of the
     result counts as depending on it.
@@ -40,7 +40,8 @@ def _(instruction: Decoded, context: Context) -> Step:
         if signed:
             product = (x.view(np.int32).astype(np.int64) * y.view(np.int32)).view(np.uint64)
             total = product + addend
-            carry = ((product ^ total) & (addend ^ total)).view(np.int64) < 0
+            overflow = (product ^ total) & (addend ^ total)
+            carry = (total ^ overflow).view(np.int64) < 0
         else:
             total = x.astype(np.uint64) * y + addend
             carry = total < addend
