@@ -85,7 +85,8 @@ class Binary:
     """A compiled kernel: the code object, how to launch it, and what its entry points take (by symbol).
 
     `lines` says which source line each instruction comes from; `texts` holds the stages that were asked for, by name
-    of `STAGES`; `lds` lists the buffers of the entry point that is tried first.
+    of `STAGES`; `lds` lists the buffers of the entry point that is tried first, `layouts` says how
+    layouts and byte maps were chosen, a line each.
     """
 
     arch: str
@@ -95,3 +96,4 @@ class Binary:
     lines: tuple[Line, ...] = ()
     texts: Mapping[str, str] = field(default_factory=dict)
     lds: tuple[LdsBuffer, ...] = ()
+    layouts: str = ""

@@ -29,11 +29,14 @@ def compile_kernel(checked: Checked, arch: str, keep: Sequence[str] = (), debug:
 
     Raises `HkcError` for what the kernel author can mend and `HkcBug` for what only we can. Worker process only.
     """
+    from hkc.dialects.forms import kernels
+    from hkc.passes.explain import explained
     from hkc.passes.locate import quote
     from hkc.support.mlir import context, ir
 
     texts: dict[str, str] = {}
     lds: tuple[LdsBuffer, ...] = ()
+    layouts = ""
     with context(), ir.Location.unknown(), quote(checked.source):
         module = emit(checked, load(arch))
         for stage, passes in stages().items():
@@ -41,12 +44,12 @@ def compile_kernel(checked: Checked, arch: str, keep: Sequence[str] = (), debug:
             if stage in keep:
                 texts[stage] = str(module.ir)
             if stage == "wave":
-                lds = lds_buffers(module)
+                lds, layouts = lds_buffers(module), explained(kernels(module.ir)[0])
         assembly = translate(module)
     if "llvm" in keep:
         texts["llvm"] = assembly.llvm_ir
     binary = generate(assembly, checked, "asm" in keep, debug)
-    return replace(binary, texts={**texts, **binary.texts}, lds=lds)
+    return replace(binary, texts={**texts, **binary.texts}, lds=lds, layouts=layouts)
 
 
 # 1. Text to a typed program.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from hkc.dialects.define import TILE_DIALECT
@@ -17,6 +17,7 @@ from hkc.dialects.translate import element_name, with_layout
 from hkc.layout import DistributedLayout, blocked
 from hkc.layout.conversion import clocks
 from hkc.passes.define import Pass
+from hkc.passes.explain import explain
 from hkc.passes.layout_graph import DOTS, LayoutGraph, Layouts, Tile, is_tile, loads
 from hkc.passes.lds_accesses import weight
 from hkc.passes.mfma_choice import DotLayouts, candidates, variants, wave_grids
@@ -66,7 +67,9 @@ class SelectLayouts(Pass):
             waves = _waves(function, chip)
             function.attributes[WAVES] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), waves)
             graph = LayoutGraph(function)
-            _write(graph, _Search(chip, waves, graph).best())
+            best = _Search(chip, waves, graph).best()
+            _explain(graph, best)
+            _write(graph, best)
         passmanager.PassManager.parse("builtin.module(cse)").run(module.operation)
 
 
@@ -108,11 +111,13 @@ def _waves(function: Any, chip: Chip) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """The dots' layouts, the layouts of all tiles that follow from them, and what it costs, in clocks."""
+    """The dots' layouts, the layouts of all tiles that follow from them, what it costs, in clocks, and the next best
+    choice for the dots."""
 
     dots: tuple[DotLayouts, ...]
     layouts: Layouts
     clocks: float
+    runner_up: Choice | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,13 +147,14 @@ class _Search:
                 shared = {**given, **{tile.number: layout for tile in tiles}}
                 other = self.evaluate(best.dots, shared)
                 if other.clocks < best.clocks:
-                    best, given = other, shared
+                    best, given = replace(other, runner_up=best.runner_up), shared
         return best
 
     def _cheapest(self, groups: list[list[Any]], choices: Iterable[tuple[DotLayouts, ...]]) -> Choice:
         where = {op: i for i, ops in enumerate(groups) for op in ops}
         tried = (self.evaluate(tuple(chosen[where[op]] for op in self.graph.dots)) for chosen in choices)
-        return min(tried, key=lambda choice: choice.clocks)
+        first, *others = sorted(tried, key=lambda choice: choice.clocks)
+        return replace(first, runner_up=others[0] if others else None)
 
     def _variants(self, op: Any) -> Iterator[DotLayouts]:
         results = {self.graph.number(dot.results[0]) for dot in self.graph.dots}
@@ -251,6 +257,23 @@ def conversions(graph: LayoutGraph, choice: Choice) -> dict[tuple[int, Distribut
 
 def _is_constant(value: Any) -> bool:
     return not isinstance(value, ir.BlockArgument) and value.owner.name == "arith.constant"
+
+
+def _explain(graph: LayoutGraph, choice: Choice) -> None:
+    """Say what was chosen for each dot, what the kernel is estimated to cost, and what would have been next."""
+    for ops in _by_place(graph.dots):
+        at = graph.dots.index(ops[0])
+        text = f"dot: {_described(choice.dots[at])}; the kernel is estimated at {choice.clocks:.0f} clocks"
+        if choice.runner_up is not None:
+            other = choice.runner_up
+            text += f"; next best, at {other.clocks:.0f}: {_described(other.dots[at])}"
+        explain(graph.function, ops[0], text)
+
+
+def _described(chosen: DotLayouts) -> str:
+    rows, columns = (sum(any(b) for b in layout.wave) for layout in (chosen.a, chosen.b))
+    depth = chosen.a.block[1]
+    return f"{chosen.instruction.mnemonic}, waves {1 << rows}x{1 << columns}, {depth} along k per fragment {chosen.a}"
 
 
 # -- the choice in the IR

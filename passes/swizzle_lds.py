@@ -18,6 +18,7 @@ from hkc.layout.direct import direct_layout
 from hkc.layout.synthesis import Candidate, Synthesis, synthesise
 from hkc.layout.text import by
 from hkc.passes.define import Pass
+from hkc.passes.explain import explain
 from hkc.passes.locate import refuse, span
 from hkc.support.dtypes import dtype
 from hkc.support.errors import HkcError, Note
@@ -57,7 +58,7 @@ class SwizzleLds(Pass):
     def run(self, module: Any, chip: Chip) -> None:
         for function in kernels(module):
             staged = [op for op in walk(function) if STAGED in op.attributes]
-            buffers = [_Buffer(op, _choose(op, chip)) for op in staged]
+            buffers = [_Buffer(op, _choose(function, op, chip)) for op in staged]
             _place(function, buffers, chip)
 
 
@@ -74,7 +75,11 @@ class _Buffer:
         return self.offset + self.map.bytes
 
 
-def _choose(op: Any, chip: Chip) -> LdsMap:
+def _costs(chosen: Candidate) -> str:
+    return ", ".join(f"{a.instructions} {a.mnemonic} of {a.cycles}: {a.reason}" for a in chosen.accesses)
+
+
+def _choose(function: Any, op: Any, chip: Chip) -> LdsMap:
     """The best map for a conversion's write and read, whether the read is a transposed one, and whether the tile goes
     straight from memory to LDS: wherever that costs no more clocks, since it takes no registers and no instructions."""
     plain, transposed = syntheses(op, chip)
@@ -82,10 +87,13 @@ def _choose(op: Any, chip: Chip) -> LdsMap:
     chosen = plain.chosen
     if transposed is not None and transposed.chosen.rank < plain.chosen.rank:
         chosen, kind = transposed.chosen, "read_transposed"
-    direct = _direct(op, chip, kind)
+    direct, other, way = _direct(op, chip, kind), plain.runner_up, "through registers"
     if direct is not None and direct[0].accesses[-1].total <= chosen.accesses[-1].total:
-        chosen = direct[0]
+        chosen, other, way = direct[0], plain.chosen, "straight from memory"
         _load_directly(op, direct[1])
+    next_best = f"; next best, at {other.clocks}: {other.map}" if other else ""
+    text = f"LDS {chosen.map}, {way}, {chosen.clocks} clocks for one wave ({_costs(chosen)}){next_best}"
+    explain(function, op, text)
     if kind == "read_transposed":
         op.attributes[LDS_TRANSPOSED] = ir.UnitAttr.get()
     op.attributes[LDS_MAP] = ir.StringAttr.get(chosen.map.text())

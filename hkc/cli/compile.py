@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hkc.cli.options import Commands
 
 REPORT = "arch file symbol vgpr agpr sgpr vgpr_spills sgpr_spills scratch lds waves args".split()
-"""The keys of a report, for every chip."""
+"""The keys of a report, for every chip; as JSON it also has `lds_buffers`, the proof of every LDS access."""
 
 
 def add(commands: Commands) -> None:
@@ -42,6 +42,7 @@ def add(commands: Commands) -> None:
     )
     it.add_argument("-g", "--debug", action="store_true", help="keep the line table inside the code object, as DWARF")
     it.add_argument("--report", choices=("text", "json"), help="print resources and arguments per chip")
+    it.add_argument("--explain", choices=("layouts",), help="say how layouts and LDS swizzles were chosen")
     it.add_argument("--fail-on-spill", action="store_true", help="fail where registers are spilled to memory")
 
 
@@ -58,6 +59,10 @@ def run(options: argparse.Namespace) -> int:
     checked = pipeline.check(read(options.file), dict(options.set))
     kernels = [api.build(checked, chip, options.emit, options.debug) for chip in chips]
     _report_spills(kernels, options.fail_on_spill)
+    if options.explain:
+        for kernel in kernels:
+            text = f"{kernel.arch}:\n{kernel.binary.layouts}"
+            print(text, end="", file=sys.stderr if options.report == "json" else sys.stdout)
     files = [kernel.files(options.output, options.file.stem, options.emit) for kernel in kernels]
     write_all({path: content for group in files for path, content in group.items()})
     if options.report is None:
@@ -96,6 +101,7 @@ def _row(kernel: api.CompiledKernel, file: Path) -> dict[str, Any]:
         **asdict(kernel.resources[kernel.symbol]),
         "waves": kernel.waves,
         "args": [asdict(a) for a in kernel.arguments],
+        "lds_buffers": [asdict(buffer) for buffer in kernel.binary.lds],
     }
 
 

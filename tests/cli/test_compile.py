@@ -23,7 +23,9 @@ def test_two_chips_with_a_report(hkc: Command, examples: Path) -> None:
     assert list(ran.json) == ["kernels"]
     assert [k["arch"] for k in ran.json["kernels"]] == CHIPS
     for kernel in ran.json["kernels"]:
-        assert list(kernel) == KEYS
+        assert list(kernel) == [*KEYS, "lds_buffers"]
+        accesses = [access for buffer in kernel["lds_buffers"] for access in buffer["accesses"]]
+        assert len(accesses) == 4 and all(a["cycles"] == a["lower_bound"] == a["minimum"] for a in accesses)
         assert kernel["file"] == f"out/gemm.{kernel['arch']}.hsaco"
         code = CodeObject.parse(Path(kernel["file"]).read_bytes())
         metadata = code.kernel(kernel["symbol"]).metadata
@@ -86,3 +88,11 @@ def test_spills_are_reported_and_refused(hkc: Command, examples: Path, monkeypat
     assert not list(Path().iterdir())
     warned = hkc(*call)
     assert (warned.code, warned.err) == (0, f"warning: {text}\n")
+
+
+def test_layouts_are_explained(hkc: Command, examples: Path) -> None:
+    ran = hkc("compile", examples / "gemm.hk", "--arch", "gfx942", "-o", "out", "--explain", "layouts")
+    assert ran.code == 0
+    dot, *buffers = ran.out.split("gfx942:\n")[1].splitlines()[:3]
+    assert dot.startswith("line 10: dot: v_mfma_f32_") and "next best" in dot
+    assert all(line.startswith("line 10: LDS ") and "free of conflicts" in line for line in buffers)
