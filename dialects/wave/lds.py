@@ -16,6 +16,7 @@ from hkc.dialects.wave.machine import Bytes, Workgroup
 from hkc.layout import DistributedLayout, LdsMap
 from hkc.layout.accesses import pointed_at
 from hkc.support.dtypes import dtype
+from hkc.support.errors import HkcBug
 
 _PLAIN = "16x64:2 block 1x64 strides 128,128 order 1,0"
 _SWIZZLED = "16x64:2 block 16x64 strides 2048,2048 order 1,0 xor 4^7,5^8,6^9"
@@ -219,14 +220,18 @@ class CopyToLds:
     def meaning(
         machine: Workgroup, source: Bytes, offset: Any, buffer: tuple[Bytes, LdsMap], base: Any, *, bytes: int
     ) -> None:
-        values = source.read(offset, bytes, np.dtype(np.uint8))
+        at = np.asarray(offset).astype(np.uint32).astype(np.int64)
+        values = source.read(at, bytes // 4, np.dtype(np.uint32)).view(np.uint8)
         where = np.asarray(base)[..., None] if np.ndim(base) == 1 else np.asarray(base)
         buffer[0].write(where + np.arange(machine.lanes) * bytes, values)
 
     @staticmethod
     def lower(b: Any, op: Any, *operands: Any) -> list[Any]:
         source, offset, buffer, base = operands
-        size, none = b.i32(op.attributes["bytes"].value), b.i32(0)
-        aux = b.int_attr(0, 32)
-        b.op("rocdl.raw.ptr.buffer.load.async.lds", [source, b.gep(buffer, base), size, offset, none, none], aux=aux)
+        size, none, aux = op.attributes["bytes"].value, b.i32(0), b.int_attr(0, 32)
+        if size not in b.chip.direct_to_lds_bytes:
+            widths = b.chip.direct_to_lds_bytes
+            raise HkcBug(f"{b.chip.name} copies {widths} bytes per lane straight to LDS, not {size}")
+        target = b.gep(buffer, base)
+        b.op("rocdl.raw.ptr.buffer.load.async.lds", [source, target, b.i32(size), offset, none, none], aux=aux)
         return []

@@ -121,8 +121,8 @@ def emulate(
         numbers = arguments[i] if arguments else ()
         segment += struct.pack(f"<Q{len(numbers)}q", at, *numbers)
     launch(
-        Program.load(code.hsaco), symbol, workgroups=(workgroups, 1, 1), threads=(64 * code.waves, 1, 1), kernarg=segment,
-        memory=memory, seed=seed,
+        Program.load(code.hsaco), symbol, workgroups=(workgroups, 1, 1), threads=(64 * code.waves, 1, 1),
+        kernarg=segment, memory=memory, seed=seed,
     )  # fmt: skip
     return [
         np.frombuffer(memory.read(at, b.nbytes), b.dtype).reshape(b.shape)

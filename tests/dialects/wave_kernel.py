@@ -159,6 +159,8 @@ def check(example: Example, chip: Chip, arch: str, values: dict[str, Any]) -> tu
     for i, (name, kind) in enumerate(zip(example.operands, example.types, strict=True)):
         meant.append(_operand(kernel, machine, name, kind, values.get(name), i, memories))
     kernel.lines.append(example.text)
+    if example.record.name == "copy_to_lds":
+        kernel.lines += ['"hkc_wave.async_mark"() : () -> ()', '"hkc_wave.wait_async"() {pending = 0 : i64} : () -> ()']
     wanted, stored = [], []
     result = evaluate(
         example.record.cls.meaning,
@@ -218,6 +220,12 @@ def _operand(
         return value
     if isinstance(wanted, ScalarType):
         assert value is not None, f"no value for {name}"
+        if np.ndim(value) == 1:  # one number per wave, in equal steps from 0
+            kernel.lines += [
+                f"{name}_step = arith.constant {value[1] - value[0]} : i32",
+                f"{name} = arith.muli %wave_id, {name}_step : i32",
+            ]
+            return value
         held = "i32" if wanted.dtype == "bool" else wanted.dtype
         kernel.load(f"{name}_v", VectorType(1, held), np.asarray(value).astype(DTYPES[held].numpy)[..., None])
         target = f"{name}_n" if wanted.dtype == "bool" else name
