@@ -1,4 +1,4 @@
-"""Let the hot part of a loop know that its tiles lie inside their tensors; the ragged last trip is a loop of its own."""
+"""Let the hot part of a loop know that its tiles lie inside their tensors; the ragged trip is taken out of it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hkc.targets.chip import Chip
 
 @dataclass(frozen=True)
 class PeelRaggedLoops(Pass):
-    """A loop over an extent in steps of a tile becomes one over whole tiles and one for the rest (0 or 1 trips).
+    """A loop over an extent in steps of a tile becomes one over whole tiles; the rest is a trip of its own, if any.
 
     Before::
 
@@ -38,7 +38,8 @@ class PeelRaggedLoops(Pass):
         %e = arith.subi %K, %r
         scf.for %k = %c0 to %e step %c32
         {hkc.inside = array<i64: 1>}
-        scf.for %t = %e to %K step %c32
+        scf.if
+        "hkc_tile.load"(%A, %f, %i, %e)
     """
 
     name: ClassVar[str] = "peel_ragged_loops"
@@ -67,19 +68,62 @@ def _peel(loop: Any, symbols: dict[tuple[Any, int], str]) -> None:
     size = _constant(step)
     if extent is None or size is None or _constant(lower) != 0:
         return
-    inside = [(op, dims) for op, dims in _accesses(loop, extent, size, symbols) if dims]
-    if not inside:
+    if not any(dims for _, dims in _accesses(loop, extent, size, symbols)):
         return
+    first = _only_accumulates(loop)
     with ir.InsertionPoint(loop), loop.location:
-        whole = build.sub(upper, build.binary("remui", upper, step))
-        main = loop.clone()
-    main.operands[1] = whole
-    for op, dims in _accesses(main, extent, size, symbols):
+        rest = build.binary("remui", upper, step)
+        whole = build.sub(upper, rest)
+        ragged = build.cmp("ne", rest, 0)
+        if first:
+            for i, start in enumerate(_once(loop, whole, ragged)):
+                loop.operands[3 + i] = start
+    if not first:
+        with ir.InsertionPoint.after(loop), loop.location:
+            ends = _once(loop, whole, ragged, list(loop.results))
+        for before, after in zip(loop.results, ends, strict=True):
+            before.replace_all_uses_except(after, [after.owner, *walk(after.owner)])
+    loop.operands[1] = whole
+    for op, dims in _accesses(loop, extent, size, symbols):
         if dims:
             op.attributes[INSIDE] = ir.DenseI64ArrayAttr.get(dims)
-    loop.operands[0] = whole
-    for i, carried in enumerate(main.results):
-        loop.operands[3 + i] = carried
+
+
+def _once(loop: Any, at: Any, condition: Any, starts: list[Any] | None = None) -> list[Any]:
+    """One trip of the loop with its variable `at`, where the condition holds: what is carried on, from `starts`."""
+    carried = starts if starts is not None else list(loop.operands)[3:]
+    *body, end = loop.regions[0].blocks[0].operations
+
+    def trip() -> list[Any]:
+        values = dict(zip(loop.regions[0].blocks[0].arguments, [at, *carried], strict=True))
+        for op in body:
+            _copy(op.operation, values)
+        return [values.get(o, o) for o in end.operands]
+
+    return build.if_else(condition, [v.type for v in carried], trip, lambda: list(carried))
+
+
+def _copy(op: Any, values: dict[Any, Any]) -> None:
+    """Clone an op at the insertion point; `values` maps what it uses, and learns what it computes."""
+    made = op.clone()
+    for inner in [made, *walk(made)]:
+        for i, operand in enumerate(inner.operands):
+            if operand in values:
+                inner.operands[i] = values[operand]
+    values.update(zip(op.results, made.results, strict=True))
+
+
+def _only_accumulates(loop: Any) -> bool:
+    """Does the loop nothing but add up dots? Then its trips may come in another order: the ragged one goes first, where
+    no accumulator is alive yet to compete with its masks for registers."""
+    block = loop.regions[0].blocks[0]
+    end = list(block.operations)[-1]
+    for i, carried in enumerate(list(block.arguments)[1:]):
+        last = end.operands[i]
+        dot = not isinstance(last, ir.BlockArgument) and last.owner.name == "hkc_tile.dot"
+        if not dot or last.owner.operands[2] != carried or len(list(carried.uses)) != 1:
+            return False
+    return not any(op.name.startswith("hkc_tile.") and not op.results for op in walk(loop))
 
 
 def _extent(value: Any, symbols: dict[tuple[Any, int], str]) -> str | None:

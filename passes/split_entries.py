@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hkc.dialects.forms import ENTRY, kernels
+from hkc.dialects.tile.access import TALLEST
 from hkc.machine.abi import (
     Aligned,
     Condition,
     Entry,
+    ExtentsBelow,
     GlobalParam,
     Param,
     RowsApart,
@@ -18,13 +20,15 @@ from hkc.machine.abi import (
     StrideMultiple,
     UnitStride,
 )
-from hkc.dialects.tile.access import TALLEST
 from hkc.passes.define import Pass
 from hkc.support.mlir import ir
 from hkc.targets.chip import Chip
 
 ALIGNMENT = 16
 """Bytes to which bases and strides of the aligned entry are aligned: the widest access."""
+
+EXTENT = 1 << 30
+"""What every extent of the aligned entry stays below, so that loops over extents count in 32 bits."""
 
 SPAN = 1 << 31
 """Bytes below which every tensor of the aligned entry lies, so that its offsets fit 32 bits."""
@@ -47,6 +51,7 @@ def _conditions(param: GlobalParam) -> Iterator[Condition]:
     yield UnitStride(param.name, last)
     yield from (StrideMultiple(param.name, dim, ALIGNMENT) for dim in range(last))
     yield SpanBelow(param.name, SPAN)
+    yield ExtentsBelow(param.name, EXTENT)
     if last:
         yield RowsApart(param.name, TALLEST)
 

@@ -117,9 +117,7 @@ class Window:
         """
         if not self._wide:
             return self._assemble(1, lambda run: self._load_general(run, fill))
-        rows = zero and 1 < len(self.shape) and self.shape[0] <= TALLEST and 0 not in self.assured
-        offsets = self._near_rows() if rows else self.offsets
-        unknown = [w for d, w in enumerate(self.whole) if d not in self.assured and (d or not rows)]
+        offsets, unknown = self.unmasked(zero)
 
         def plain() -> list[Any]:
             return self._assemble(self.width(), lambda run: self._load_buffer(run, self.byte_offset(run, offsets)))
@@ -129,6 +127,13 @@ class Window:
         kind = build.vector_type(self.layout.registers, self.tensor.element)
         masked = lambda: self._assemble(1, lambda run: self._load_masked(run, fill))  # noqa: E731
         return build.if_else(build.both(*unknown), [kind] * len(self.origins), plain, masked)
+
+    def unmasked(self, zero: bool) -> tuple[list[Any], list[Any]]:
+        """How the tile is read without masks: at these offsets, where these conditions hold. Along the first dim none
+        is needed where a missing row may read as 0."""
+        rows = zero and 1 < len(self.shape) and self.shape[0] <= TALLEST and 0 not in self.assured
+        offsets = self._near_rows() if rows else self.offsets
+        return offsets, [w for d, w in enumerate(self.whole) if d not in self.assured and (d or not rows)]
 
     def _near_rows(self) -> list[Any]:
         """The offsets, the first held near the tensor: a tile far outside would wrap around 32 bits."""

@@ -19,7 +19,7 @@ def copy_to_lds(low: Any, source: Any, buffer: Any, lds: LdsMap, write: Callable
     without registers. A tile at an edge is loaded after all, with its fill, and written by `write`."""
     chain = low.deferred[source]
     load = chain[0]
-    tensor, _, *offsets = load.operands
+    tensor, fill, *offsets = load.operands
     window = low.window(tensor, load.results[0], offsets, load)
 
     def through_registers() -> None:
@@ -30,11 +30,18 @@ def copy_to_lds(low: Any, source: Any, buffer: Any, lds: LdsMap, write: Callable
     if window.width() < window.layout.registers:
         through_registers()
         return
-    unknown = [whole for dim, whole in enumerate(window.whole) if dim not in window.assured]
-    build.if_else(build.both(*unknown), [], lambda: _copy(low, source, chain, window, buffer, lds), through_registers)
+    near, unknown = window.unmasked(low.is_zero(fill))
+
+    def direct() -> None:
+        _copy(low, source, chain, window, near, buffer, lds)
+
+    if unknown:
+        build.if_else(build.both(*unknown), [], direct, through_registers)
+    else:
+        direct()
 
 
-def _copy(low: Any, source: Any, chain: list[Any], window: Any, buffer: Any, lds: LdsMap) -> None:
+def _copy(low: Any, source: Any, chain: list[Any], window: Any, offsets: list[Any], buffer: Any, lds: LdsMap) -> None:
     layout = low.layout(source)
     starts = landing(layout, lds)
     if starts is None:
@@ -47,4 +54,4 @@ def _copy(low: Any, source: Any, chain: list[Any], window: Any, buffer: Any, lds
         for op in chain[1:]:
             origin = tuple(origin[p] for p in op.attributes["permutation"])
         base = build.add(before, first[origin])
-        create(CopyToLds, window.tensor.buffer, window.byte_offset(run), buffer, base, bytes=size)
+        create(CopyToLds, window.tensor.buffer, window.byte_offset(run, offsets), buffer, base, bytes=size)
