@@ -100,14 +100,17 @@ def round_to(form: Narrow, values: NDArray[np.float64], clamp: bool) -> NDArray[
 
 
 def round_stochastic(
-    form: Narrow, values: NDArray[np.float32], seeds: NDArray[np.uint32], clamp: bool
+    form: Narrow, values: NDArray[Any], seeds: NDArray[np.uint32], clamp: bool, fraction: int = 23
 ) -> NDArray[np.uint8]:
-    """Up with the probability of the part that is cut off: the seed's upper bits are added below the last place."""
+    """Up with the probability of the part that is cut off: the seed's upper bits are added below the last place.
+
+    `fraction`: bits of the fraction of what `values` (f32 or f64) were before.
+    """
     wide = values.astype(np.float64)
     size = np.abs(wide)
     exponent = np.maximum(np.frexp(np.where(np.isfinite(size), size, 1.0))[1] - 1, form.least)
     unit = np.ldexp(1.0, exponent - form.fraction)
-    dropped = 23 - form.fraction
+    dropped = fraction - form.fraction
     chance = np.ldexp((seeds >> np.uint32(32 - dropped)).astype(np.float64), -dropped)
     return _code(form, wide, np.floor(size / unit + chance) * unit, clamp)
 
@@ -123,7 +126,9 @@ def _code(form: Narrow, values: NDArray[np.float64], size: NDArray[np.float64], 
     result = code | sign
     if not clamp and form.special != "none":
         result = np.where(size > finite[-1], overflow if form.special == "fnuz" else overflow | sign, result)
-    if form.special != "none":
+    if form.special == "none":
+        result = np.where(np.isnan(values), np.uint8((1 << form.bits - 1) - 1) | sign, result)
+    else:
         result = np.where(np.isnan(values), nan if form.special == "fnuz" else nan | sign, result)
     return result.astype(np.uint8)
 
@@ -134,4 +139,4 @@ def _specials(form: Narrow) -> tuple[np.uint8, np.uint8]:
         return np.uint8(0x80), np.uint8(0x80)
     if form.special == "one_nan":
         return np.uint8(0x7F), np.uint8(0x7F)
-    return np.uint8(0x7F), np.uint8(0x7C)
+    return np.uint8(0x7E), np.uint8(0x7C)

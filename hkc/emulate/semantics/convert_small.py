@@ -12,7 +12,7 @@ from hkc.emulate.registry import Context, Step, op
 from hkc.emulate.vector import step_of
 from hkc.emulate.waves import Waves
 
-_FP16_OVERFLOW = 1 << 23
+FP16_OVERFLOW = 1 << 23
 """Mode bit: what is too large becomes the largest number."""
 
 
@@ -59,7 +59,7 @@ def _(instruction: Decoded, context: Context) -> Step:
     keep = ~(np.uint32(0xFFFF) << shift)
 
     def run(w: Waves, a: Array, b: Array, old: Array) -> Array:
-        clamp = bool(w.mode & _FP16_OVERFLOW)
+        clamp = bool(w.mode & FP16_OVERFLOW)
         codes = [round_to(form, x.astype(np.float64), clamp).astype(np.uint32) for x in (a, b)]
         return (codes[0] | codes[1] << np.uint32(8)) << shift | old & keep
 
@@ -75,7 +75,7 @@ def _(instruction: Decoded, context: Context) -> Step:
     keep = ~(np.uint32(0xFF) << shift)
 
     def run(w: Waves, a: Array, seed: Array, old: Array) -> Array:
-        code = round_stochastic(form, a, seed, bool(w.mode & _FP16_OVERFLOW)).astype(np.uint32)
+        code = round_stochastic(form, a, seed, bool(w.mode & FP16_OVERFLOW)).astype(np.uint32)
         return code << shift | old & keep
 
     return step_of(instruction, context, run, "u32 = f32 u32 dst", waves=True)

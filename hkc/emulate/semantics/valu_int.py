@@ -68,11 +68,12 @@ valu("u32 mask = u32 u32 mask", "v_subb_co_u32")(_borrow)
 valu("u32 mask = u32 u32 mask", "v_subbrev_co_u32")(lambda a, b, c: _borrow(b, a, c))
 
 
-@valu("u32 = u32", "v_prng_b32")
-def _(a: Array) -> Array:
+def prng(a: Array) -> Array:
     """One step of a linear feedback shift register (LLVM's description of `llvm.amdgcn.prng.b32`)."""
     return (a << np.uint32(1)) ^ np.where(a >> np.uint32(31) == 1, np.uint32(0xC5), np.uint32(0))
 
+
+valu("u32 = u32", "v_prng_b32")(prng)
 
 # multiplication
 
