@@ -1,4 +1,4 @@
-"""Tiles against the LDS of a workgroup: what fits compiles, what doesn't is refused with all that is needed to mend it."""
+"""Tiles against the LDS of a workgroup: what fits compiles, what does not is refused with all that mends it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One row of B picked by every row of A: a transposed or misplaced fragment shows at once, since nothing is symmetric."""
+"""One row of B picked by every row of A: a misplaced fragment shows at once, since nothing is symmetric."""
 
 from __future__ import annotations
 

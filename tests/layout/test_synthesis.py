@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from layout_strategies import layouts
 
-from hkc.layout import DistributedLayout, LdsMap, blocked
+from hkc.layout import DistributedLayout, LdsMap, blocked, tile_waves
 from hkc.layout.accesses import Use, moves, pointed_at, runs
 from hkc.layout.synthesis import prove, synthesise
 from hkc.support.errors import HkcError
@@ -162,3 +162,40 @@ def test_the_pair_that_would_read_wrong_data_is_read_in_halves():
         assert made.width == 8
         at = layout.coordinates((64, 64))[..., 0, :][:, [run[0] for run in runs(layout, swizzled, 16)]]
         assert np.array_equal(made.addresses[:, 0], swizzled.offset(at).reshape(-1, 64))
+
+
+# -- conversions
+
+
+@st.composite
+def pairs(draw):
+    """Two layouts of a tile in the same waves, with 1, 2 or 4 bytes per element."""
+    vectors = st.sampled_from([1, 2, 4, 8])
+    one = blocked((64, 64), 4, draw(vectors), draw(st.integers(0, 1)))
+    other = draw(st.sampled_from([*list(published.LAYOUTS)[:-1], ""]))
+    two = blocked((64, 64), 4, draw(vectors), draw(st.integers(0, 1)))
+    if other:
+        unit = DistributedLayout.parse(published.LAYOUTS[other])
+        two = tile_waves(unit, (2, 2), draw(st.sampled_from([(0, 1), (0, None), (None, 1)])))
+    return one, two, draw(st.sampled_from([1, 2, 4]))
+
+
+@settings(max_examples=40)
+@given(pairs(), st.sampled_from(CHIPS))
+def test_a_tile_comes_back_from_lds_as_it_was(pair, arch):
+    """Written in one layout and read in another, run by run, as the instructions do."""
+    one, two, itemsize = pair
+    shape, kind = (64, 64), {1: np.uint8, 2: np.uint16, 4: np.uint32}[itemsize]
+    found = synthesise(shape, itemsize, (Use("write", one), Use("read", two)), load(arch).lds.access).chosen
+    tile = np.random.default_rng(0).integers(0, 256, (64, 64)).astype(kind)
+    memory = np.zeros(found.map.bytes, np.uint8)
+    for use, write in ((Use("write", one), True), (Use("read", two), False)):
+        made, groups = moves(use, found.map), np.array(runs(use.layout, found.map, 16))
+        at = use.layout.coordinates(shape)[:, groups]  # [fragment, instruction, element, lane, wave, dim]
+        wanted = np.moveaxis(tile[at[..., 0], at[..., 1]], (2, 3, 4), (4, 3, 2)).reshape(*made.addresses.shape, -1)
+        where = made.addresses[..., None] + np.arange(made.width)
+        if write:
+            raw = np.ascontiguousarray(wanted).view(np.uint8).reshape(where.shape)
+            memory[where[:, made.active]] = raw[:, made.active]
+        else:
+            assert np.array_equal(np.ascontiguousarray(memory[where]).view(kind), wanted)
