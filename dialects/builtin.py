@@ -16,7 +16,7 @@ what LLVM's AMDGPU code generator keeps to without fast-math flags, subnormals i
   what is left of their own rounding is below 1 ulp, which makes 2. OpenCL would allow 3.
 * `tanh`, `erf`, `sin` and `cos` are our own expansions (`hkc/dialects/tile/functions.py`): against float64 on two million
   arguments tanh stayed below 1.5 ulp and erf below 1 with an exact exponential, whose 2 ulp come on top; sin and cos err
-  by one rounding, for arguments below 2^53 in magnitude.
+  by one rounding for arguments below 2^53 in magnitude, and are NaN beyond.
 """
 
 from __future__ import annotations
@@ -141,6 +141,17 @@ def _erf(x: Any) -> Any:
     return made if hasattr(made, "errors") else np.asarray(made).astype(x.dtype)
 
 
+TURNS = 2.0**53
+"""Arguments of sine and cosine from here on in magnitude give NaN."""
+
+
+def _reduced(function: Callable[..., Any]) -> Callable[..., Any]:
+    def meaning(x: Any) -> Any:
+        return np.where(np.abs(x.astype(np.float64)) < TURNS, function(x), np.full((), np.nan, x.dtype))
+
+    return meaning
+
+
 _RECORDS = (
     Builtin("arith.addf", np.add, 0.5, "+"),
     Builtin("arith.subf", np.subtract, 0.5, "-"),
@@ -196,8 +207,8 @@ _RECORDS = (
     Builtin("math.rsqrt", _reciprocal_root, 1, "rsqrt(x)"),
     Builtin("math.tanh", np.tanh, 4, "tanh(x)"),
     Builtin("math.erf", _erf, 3, "erf(x)"),
-    Builtin("math.sin", np.sin, 1, "sin(x)"),
-    Builtin("math.cos", np.cos, 1, "cos(x)"),
+    Builtin("math.sin", _reduced(np.sin), 1, "sin(x)"),
+    Builtin("math.cos", _reduced(np.cos), 1, "cos(x)"),
     Builtin("math.floor", np.floor, 0, "floor(x)"),
     Builtin("math.ceil", np.ceil, 0, "ceil(x)"),
     Builtin("tensor.splat", _splat),
@@ -207,6 +218,8 @@ BUILTINS: dict[str, Builtin] = {b.name: b for b in _RECORDS}
 
 ULPS: dict[Any, float] = {
     ERF: BUILTINS["math.erf"].ulps,
+    np.sin: BUILTINS["math.sin"].ulps,
+    np.cos: BUILTINS["math.cos"].ulps,
     **{b.meaning: b.ulps for b in _RECORDS if isinstance(b.meaning, np.ufunc) and b.ulps},
 }
 """The error of a NumPy function where it is the meaning of a float op."""

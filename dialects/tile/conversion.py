@@ -99,8 +99,11 @@ def _to_float(v: Any, old: DType, new: DType, saturate: bool, toward_zero: bool)
         return _to_float(_as("extf", v, "f32"), DTYPES["f32"], new, saturate, toward_zero)
     if saturate:
         v = _clamp(v, largest(new))
+    if old.name == "f64" and new.bits < 32 and not toward_zero:
+        # One rounding: the code generator's own way from f64 to bf16 has two.
+        v, old = _round_to_odd(v), DTYPES["f32"]
     if new.is_narrow:
-        return encode(v if old.name == "f32" else _round_to_odd(v), new.name, toward_zero)
+        return encode(v if old.name == "f32" else _cut(v), new.name, toward_zero)
     if new.bits > old.bits:
         return _as("extf", v, new.name)
     if new == old:
@@ -125,9 +128,14 @@ def _stepped_back(near: Any, v: Any, old: DType) -> Any:
     return build.op("arith.bitcast", [back], [near.type])
 
 
+def _cut(v: Any) -> Any:
+    """f64 as f32, rounded towards zero."""
+    return _stepped_back(_as("truncf", v, "f32"), v, DTYPES["f64"])
+
+
 def _round_to_odd(v: Any) -> Any:
     """f64 as f32, towards zero with the last bit set where that was inexact: rounding again is then right."""
-    cut = _stepped_back(_as("truncf", v, "f32"), v, DTYPES["f64"])
+    cut = _cut(v)
     inexact = build.cmpf("une", _as("extf", cut, "f64"), v)
     words = _bits(cut)
     number = build.both(inexact, build.cmpf("ord", v, v))

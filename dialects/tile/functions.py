@@ -4,8 +4,8 @@ The bounds that they keep are in `hkc.dialects.builtin`. 16-bit floats go throug
 
 `tanh` and `erf` in f32: an odd polynomial near 0, fitted to the relative error, and 1 - 2 / (exp(2x) + 1), or
 1 - exp(polynomial), from there on. `sin` and `cos` in f64, which costs these chips little: the multiple of pi/2 is
-taken off by two fused steps with a pi/2 of 106 bits (exact for arguments below 2^53), and Taylor's series on a quarter
-turn errs by less than 1e-12.
+taken off by two fused steps with a pi/2 of 106 bits (exact for arguments below 2^53; beyond, the result is NaN), and
+Taylor's series on a quarter turn errs by less than 1e-12.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from hkc.dialects import build
+from hkc.dialects.builtin import TURNS
 
 HALF_PI = (math.pi / 2, 6.123233995736766e-17)
 """pi/2 in two parts: the double, and what it lacks."""
@@ -94,7 +95,8 @@ def _turn(quarters: int) -> Callable[[Any], Any]:
         odd = build.binary("ori", *(build.cmpf("oeq", quarter, number(q)) for q in (1, 3)))
         value = _choose(odd, cosine, sine)
         turned = _choose(build.cmpf("oge", quarter, number(2)), _unary("arith.negf", value), value)
-        return build.op("arith.truncf", [turned], [x.type])
+        known = build.cmpf("olt", _unary("math.absf", wide), number(TURNS))
+        return build.op("arith.truncf", [_choose(known, turned, number(math.nan))], [x.type])
 
     return function
 

@@ -14,9 +14,6 @@ import numpy as np
 
 from hkc.dialects.builtin import ERF
 
-SIN_LIMIT = 2.0**53
-"""From here on the arguments of sine and cosine are not reduced well."""
-
 
 def _sum(value: Any, x: Any, y: Any) -> Any:
     return x.spread + y.spread
@@ -69,10 +66,6 @@ def _erf(value: Any, x: Any) -> Any:
     return x.spread * 1.1284  # its slope is at most 2 / sqrt(pi)
 
 
-def _turned(value: Any, x: Any) -> Any:
-    return np.where(np.abs(x.value) + x.spread < SIN_LIMIT, x.spread, np.inf)
-
-
 def _comparison(value: Any, x: Any, y: Any) -> Any:
     reach = x.spread + y.spread
     return np.where((reach > 0) & ~(np.abs(x.value - y.value) > reach), 1.0, 0.0)
@@ -87,7 +80,7 @@ SPREADS: dict[Any, Callable[..., Any]] = {
     np.negative: _same, np.absolute: _same, np.invert: _same,
     np.maximum: _either, np.minimum: _either, np.fmax: _either, np.fmin: _either,
     np.logical_and: _either, np.logical_or: _either, np.logical_not: _same, np.rint: _step, np.floor: _step,
-    np.ceil: _step, np.tanh: _same, np.sin: _turned, np.cos: _turned, ERF: _erf,
+    np.ceil: _step, np.tanh: _same, np.sin: _same, np.cos: _same, ERF: _erf,
     np.bitwise_and: _either, np.bitwise_or: _either, np.bitwise_xor: _either,
     np.sqrt: _root, np.exp: _exponential(1.0), np.exp2: _exponential(float(np.log(2))),
     np.log: _logarithm(1.0), np.log2: _logarithm(float(1 / np.log(2))),

@@ -13,7 +13,8 @@ from hkc.reference import compare
 from hkc.support import worker
 from hkc.support.dtypes import DTYPES, from_numpy
 
-SIGNED = {"u8": "i8", "u16": "i16", "u32": "i32"}
+TILE = 1024
+"""Elements of a tile in `along`."""
 
 
 def mlir(array: Any) -> str:
@@ -69,6 +70,16 @@ class Program:
         )
         return kind
 
+    def position(self, name: str, tiles: int, extent: int) -> None:
+        """`name` becomes the offset of this workgroup's tile of `extent` elements; there are `tiles` of them."""
+        self.grid = tiles
+        self.index(f"{name}_n", tiles)
+        self.index(f"{name}_extent", extent)
+        self.lines += [
+            f'{name}_id = "hkc_tile.tile_id"({name}_n) {{order = "rows"}} : (index) -> index',
+            f"{name} = arith.muli {name}_id, {name}_extent : index",
+        ]
+
     def store(self, name: str, shape: Sequence[int], dtype: Any) -> None:
         """Store a tile to a new argument of its own."""
         array = np.zeros(shape, dtype)
@@ -116,6 +127,32 @@ class Program:
                 assert compared.ok, f"{symbol} {name}: {compared}"
 
 
+def along(arch: str, template: str, out: Any, *inputs: Any) -> Any:
+    """A line of tile IR applied to vectors, tile after tile: `template` uses %x0, %x1, … of types {x0}, {x1}, …, and
+    defines %r of type {r}. Only the aligned entry runs. Returns what it stores."""
+    size = len(inputs[0])
+    tiles = -(-size // TILE)
+    program = Program()
+    program.position("%at", tiles, TILE)
+    kinds = {}
+    for i, array in enumerate(inputs):
+        source, element = program.tensor(f"%t{i}", array), mlir(array)
+        kinds[f"x{i}"] = f"tensor<{TILE}x{element}>"
+        zero = "false" if element == "i1" else f"{'0.0' if element[0] in 'fb' else 0} : {element}"
+        program.lines += [
+            f"%f{i} = arith.constant {zero}",
+            f'%x{i} = "hkc_tile.load"(%t{i}, %f{i}, %at) : ({source}, {element}, index) -> {kinds[f"x{i}"]}',
+        ]
+    made = np.zeros(size, out)
+    kinds["r"] = f"tensor<{TILE}x{mlir(made)}>"
+    target = program.tensor("%to", made)
+    program.lines += [
+        template.format(**kinds),
+        f'"hkc_tile.store"(%r, %to, %at) : ({kinds["r"]}, {target}, index) -> ()',
+    ]
+    return program.run(arch)["%to"]
+
+
 def bits(array: Any) -> Any:
     """The bytes of an array, all NaN of a float as one."""
     array = np.ascontiguousarray(array)
@@ -125,4 +162,4 @@ def bits(array: Any) -> Any:
     return np.ascontiguousarray(array).view(np.uint8)
 
 
-__all__ = ["SIGNED", "Program", "bits", "memref", "mlir", "tile"]
+__all__ = ["Program", "along", "bits", "memref", "mlir", "tile"]
