@@ -30,9 +30,9 @@ class Form:
     doc: str
     broken: Callable[[Any], str | None]
 
-    def check(self, module: Any) -> str | None:
-        """Why the form does not hold, or None."""
-        for op in walk(module):
+    def check(self, ops: list[Any]) -> str | None:
+        """Why the form does not hold of a module of these ops, or None."""
+        for op in ops:
             why = self.broken(op)
             if why:
                 return f"form `{self.name}` is broken by `{op.name}`: {why} ({op.location})"
@@ -42,12 +42,13 @@ class Form:
 def walk(root: Any) -> list[Any]:
     """Every operation under `root`, each before the ones inside it; a list, so that ops may be erased on the way."""
     found: list[Any] = []
-    for region in root.operation.regions:
-        for block in region:
-            for op in block.operations:
-                found.append(op.operation)
-                found += walk(op)
-    return found
+
+    def visit(op: Any) -> Any:
+        found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    root.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found[1:]
 
 
 def kernels(module: Any) -> list[Any]:

@@ -11,7 +11,7 @@ import hkc.dialects.tile
 import hkc.dialects.wave  # noqa: F401  (importing the packages fills the registries)
 from hkc.dialects.define import TILE_DIALECT, WAVE_DIALECT, Field, Mismatch, OpRecord, Registry
 from hkc.dialects.translate import mlir_type, plain_attributes, record_type, to_attributes
-from hkc.support.mlir import ext, ir
+from hkc.support.mlir import announce, ext, ir
 
 VERSION = 1
 """Version of the dialects' text, kept in the module attribute `hkc.dialect_version`."""
@@ -108,6 +108,7 @@ def load() -> None:
     """Load both dialects into the current context."""
     for dialect in (TILE, WAVE):
         dialect.load()
+        announce(dialect.DIALECT_NAMESPACE)
 
 
 def tile_irdl() -> str:

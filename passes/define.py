@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from hkc.dialects.forms import FORMS
+from hkc.dialects.forms import FORMS, walk
 from hkc.support.errors import HkcBug
 from hkc.targets.chip import Chip
 
@@ -39,8 +39,9 @@ def forms_after(held: frozenset[str], step: Pass) -> frozenset[str]:
 
 def check_forms(module: Any, names: frozenset[str], after: str) -> None:
     """Raise `HkcBug` where a form that should hold does not."""
+    ops = walk(module)
     for name in sorted(names):
-        why = FORMS[name].check(module)
+        why = FORMS[name].check(ops)
         if why:
             raise HkcBug(f"after `{after}`: {why}")
 

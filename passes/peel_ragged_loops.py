@@ -79,10 +79,12 @@ def _peel(loop: Any, symbols: dict[tuple[Any, int], str]) -> None:
             for i, start in enumerate(_once(loop, whole, ragged)):
                 loop.operands[3 + i] = start
     if not first:
+        uses = [[(u.owner, u.operand_number) for u in r.uses] for r in loop.results]
         with ir.InsertionPoint.after(loop), loop.location:
             ends = _once(loop, whole, ragged, list(loop.results))
-        for before, after in zip(loop.results, ends, strict=True):
-            before.replace_all_uses_except(after, [after.owner, *walk(after.owner)])
+        for after, users in zip(ends, uses, strict=True):
+            for user, number in users:
+                user.operands[number] = after
     loop.operands[1] = whole
     for op, dims in _accesses(loop, extent, size, symbols):
         if dims:

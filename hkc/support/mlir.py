@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import ModuleType
@@ -25,7 +26,7 @@ ROOTS = ("torch_mlir", "mlir")
 WHEEL = "torch-mlir==20261001"
 _PARTS = ("ir", "passmanager", "rewrite")
 __all__ = [
-    "Message", "Place", "arith", "cf", "context", "ext", "func", "gpu", "ir", "irdl", "llvm", "math", "memref",
+    "Message", "Place", "announce", "arith", "cf", "context", "ext", "func", "gpu", "ir", "irdl", "llvm", "math", "memref",
     "messages", "passmanager", "places", "rewrite", "rocdl", "root", "scf", "tensor", "vector",
 ]  # fmt: skip
 
@@ -64,6 +65,11 @@ def context() -> ir.Context:
     made = _import("ir").Context()
     made.enable_multithreading(False)
     return made
+
+
+def announce(dialect: str) -> None:
+    """Tell the bindings that a dialect's classes are all registered; else they look for a module of it at every op."""
+    sys.modules.setdefault(f"{root()}.dialects.{dialect}", ModuleType(dialect))
 
 
 def messages(failure: ir.MLIRError) -> tuple[Message, ...]:

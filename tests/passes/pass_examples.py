@@ -112,13 +112,14 @@ def run_pass(module: str, name: str, text: str, arch: str) -> str:
 
 def form_holds(name: str, text: str) -> str | None:
     """Why a form does not hold of a module, or None."""
-    from hkc.dialects.forms import FORMS
+    from hkc.dialects.forms import FORMS, walk
     from hkc.dialects.load import load
     from hkc.support.mlir import context, ir
 
     with context(), ir.Location.unknown():
         load()
-        return FORMS[name].check(ir.Module.parse(text))
+        module = ir.Module.parse(text)  # the ops live only as long as their module
+        return FORMS[name].check(walk(module))
 
 
 def form_names() -> list[str]:
