@@ -93,12 +93,12 @@ def listed() -> Iterator[tuple[str, Decoded]]:
     """Every instruction of interest once: encoding and example."""
     seen: set[str] = set()
     table = tomllib.loads((FOLDER / "gfx950" / "opcodes.toml").read_text(encoding="utf-8"))
-    for part in sorted(table["encoding"], key=lambda p: p["name"] != "VOP3"):
-        for _, text, code in part["rows"] if part["name"] in ENCODINGS else ():
+    for encoding in sorted(ENCODINGS, key=lambda name: name != "VOP3"):
+        for _, text, code in table["instructions"][encoding]:
             instruction = decode(0, bytes.fromhex(code), text)
             if instruction.base not in seen and not APART.search(instruction.base):
                 seen.add(instruction.base)
-                yield part["name"], instruction
+                yield encoding, instruction
 
 
 def roles(instruction: Decoded, text: str) -> tuple[list[Operand], list[Operand]]:

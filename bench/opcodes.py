@@ -124,10 +124,11 @@ def text(arch: str) -> str:
     lines = [
         "# Every instruction of the chip, by encoding: opcode, an example, its bytes. Made by bench/opcodes.py.",
         "",
+        "[instructions]",
         f'source = "all opcodes of all encodings through the disassembler of LLVM, {WHEEL} {version(WHEEL)}"',
     ]
     for encoding, opcodes in walk(arch).items():
-        lines += ["", "[[encoding]]", f'name = "{encoding}"', "rows = ["]
+        lines.append(f'"{encoding}" = [')
         lines += [f'    [{op:#05x}, "{example}", "{code}"],' for op, (example, code) in sorted(opcodes.items())]
         lines.append("]")
     return "\n".join(lines) + "\n"

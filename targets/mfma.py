@@ -19,7 +19,8 @@ BITS = {
 
 CLOCKS_PER_PASS = 4
 CHUNK = 16
-"""A lane that holds more than 16 elements of 8 bits holds them in chunks of 16 along k."""
+"""A lane that holds more than 16 elements of 8 bits holds them in chunks of 16 along k; sparse forms: chunks of b of 16
+bytes, whatever the element."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +154,8 @@ class Mfma:
 
     def b_index(self, k: Any, j: Any, block: Any = 0) -> tuple[Any, Any]:
         """(lane, element within the lane) of b[block][k, j]."""
-        return _operand_index(j, k, block, self.n, self.k, self.blocks, self._chunk(self.b))
+        chunk = CHUNK * 8 // BITS[self.b] if self.sparse else self._chunk(self.b)
+        return _operand_index(j, k, block, self.n, self.k, self.blocks, chunk)
 
     def acc_index(self, i: Any, j: Any, block: Any = 0) -> tuple[Any, Any]:
         """(lane, element within the lane) of acc[block][i, j]; an f64 element takes two registers."""

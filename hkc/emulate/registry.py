@@ -26,7 +26,7 @@ _TABLE: dict[str, Build] = {}
 _FAMILIES: dict[str, Build] = {}
 _MODULES = (
     "salu", "control", "smem", "valu_int", "valu_float", "valu_half", "valu_wide", "valu_media", "compare", "convert",
-    "convert_small", "convert_scaled", "packed", "lane", "lds", "buffer", "vmem", "mfma", "transcendental", "divide",
+    "convert_small", "convert_scaled", "packed", "lane", "lds", "buffer", "vmem", "mfma", "smfmac", "transcendental", "divide",
 )  # fmt: skip
 
 

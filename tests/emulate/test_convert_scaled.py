@@ -86,8 +86,8 @@ def test_to_small(name: str, selection: int) -> None:
     sr, count, small, wide = parts(name)
     bits = SMALL[small][1]
     width = bits * count
-    if width > 32 and selection or width == 16 and selection == 3:
-        return
+    if selection and (width > 32 or (width == 16 and selection == 3)):
+        pytest.skip("nothing to select")
     values = random_wide(wide, max(count, 1), 9)
     scale = np.ldexp(np.float32(1.5), np.arange(64) % 9 - 4).astype(np.float32)
     seeds = np.random.default_rng(1).integers(0, 1 << 32, 64)

@@ -53,8 +53,8 @@ CASES = {case.text.split()[0]: case for case in cases()}
 
 @cache
 def known(arch: str) -> frozenset[str]:
-    listed = tomllib.loads((FOLDER / arch / "opcodes.toml").read_text(encoding="utf-8"))
-    return frozenset(text.split()[0] for part in listed["encoding"] for _, text, _ in part["rows"])
+    listed = tomllib.loads((FOLDER / arch / "opcodes.toml").read_text(encoding="utf-8"))["instructions"]
+    return frozenset(row[1].split()[0] for rows in listed.values() if isinstance(rows, list) for row in rows)
 
 
 def place(wave: Wave, operand: Operand, values: list[int]) -> None:

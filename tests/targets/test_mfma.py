@@ -21,16 +21,17 @@ def closed_operand(form, dtype, dim):
     """(lane, element) of every (block, i, k), from the rule in words.
 
     Lanes come in groups of `dim` per block. A group holds consecutive k; only where a lane holds more than 16 elements
-    of 8 bits do k come in chunks of 16, dealt to the groups in turn.
+    of 8 bits do k come in chunks of 16, dealt to the groups in turn; so do those of b in sparse forms, 16 bytes each.
     """
     stored = form.k // 2 if form.sparse and dim == form.m and dtype == "a" else form.k
     groups = 64 // (dim * form.blocks)
     per_lane = stored // groups
     block, i, k = np.meshgrid(np.arange(form.blocks), np.arange(dim), np.arange(stored), indexing="ij")
     element_bits = BITS[getattr(form, dtype)]
-    if per_lane > 16 and element_bits == 8:
-        chunk = k // 16
-        group, element = chunk % groups, chunk // groups * 16 + k % 16
+    if per_lane * element_bits > 128 and (element_bits == 8 or form.sparse):
+        size = 128 // element_bits
+        chunk = k // size
+        group, element = chunk % groups, chunk // groups * size + k % size
     else:
         group, element = k // per_lane, k % per_lane
     return (block, i, k), group * dim * form.blocks + block * dim + i, element
@@ -58,6 +59,21 @@ def test_index_rules_equal_the_closed_forms(chip, form):
     lane_of, register_of = CLOSED_RESULTS[form.m, form.n, form.blocks, form.acc == "f64"]
     lane, element = form.acc_index(i, j, block)
     assert np.array_equal(lane, lane_of(block, i, j)) and np.array_equal(element, register_of(block, i, j))
+
+
+@pytest.mark.parametrize(("mnemonic", "per_chunk"), [("16x16x64_f16", 8), ("16x16x128_fp8_fp8", 16)])
+def test_sparse_operands_pair_as_measured(mnemonic, per_chunk):
+    """Pairs that one-hot probes on the chip found: a's slot s of lane group g meets b's slot and group (positions 0, 1)."""
+    form = load("gfx950").mfma(f"v_smfmac_f32_{mnemonic}")
+    for group in range(4):
+        for slot in range(per_chunk):
+            lane, element = form.a_index(0, group * per_chunk + slot)
+            assert (lane // 16, element) == (group, slot)
+            k = 4 * ((group * per_chunk + slot) // 2) + slot % 2
+            lane, element = form.b_index(k, 0)
+            half = per_chunk // 2
+            measured = 2 * (group % 2) + slot // half, per_chunk * (group // 2) + 4 * (slot % half // 2) + slot % 2
+            assert (lane // 16, element) == measured
 
 
 @pytest.mark.parametrize(("chip", "form"), FORMS, ids=name)

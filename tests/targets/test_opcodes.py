@@ -17,8 +17,9 @@ BENCH = Path(__file__).resolve().parents[2] / "bench" / "opcodes.py"
 
 
 def rows(arch: str) -> list[tuple[str, bytes]]:
-    listed: dict[str, Any] = tomllib.loads((FOLDER / arch / "opcodes.toml").read_text(encoding="utf-8"))
-    return [(text, bytes.fromhex(code)) for part in listed["encoding"] for _, text, code in part["rows"]]
+    listed: dict[str, Any] = tomllib.loads((FOLDER / arch / "opcodes.toml").read_text(encoding="utf-8"))["instructions"]
+    del listed["source"]
+    return [(text, bytes.fromhex(code)) for opcodes in listed.values() for _, text, code in opcodes]
 
 
 @pytest.mark.parametrize("arch", names())

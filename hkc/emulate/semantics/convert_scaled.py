@@ -216,7 +216,8 @@ def _truncated(a: Array, seed: Array, least: int, fraction: int) -> F64:
     exponent = np.maximum(np.frexp(np.where(np.isfinite(size), size, 1.0))[1] - 1, least)
     unit = np.ldexp(1.0, exponent - fraction)
     chance = np.ldexp((seed >> np.uint32(32 - dropped)).astype(np.float64), -dropped)
-    return np.copysign(np.floor(size / unit + chance) * unit, a)
+    cut: F64 = np.copysign(np.floor(size / unit + chance) * unit, a)
+    return cut
 
 
 def _to_f16(a: Array, seed: Array) -> Array:

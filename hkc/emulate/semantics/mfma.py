@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hkc.emulate import matrix
 from hkc.emulate.decode import Decoded, Operand
-from hkc.emulate.faults import unsupported, wrong_chip
+from hkc.emulate.faults import wrong_chip
 from hkc.emulate.floats import widen_bf16
 from hkc.emulate.narrow import FORMATS, unpack_bits
 from hkc.emulate.operands import constant, word_reader
@@ -39,10 +39,11 @@ def _grids(form: Mfma) -> tuple[Index, Index, Index]:
     a = form.a_index(rows, k, block)
     b = form.b_index(k, columns[:, None], block)
     c = form.acc_index(rows, columns, block)
-    return _wide(a), _wide(b), _wide(c)
+    return whole_index(a), whole_index(b), whole_index(c)
 
 
-def _wide(index: tuple[Any, Any]) -> Index:
+def whole_index(index: tuple[Any, Any]) -> Index:
+    """(lane, element) arrays of one shape."""
     lane, element = np.broadcast_arrays(*index)
     return lane.astype(np.int64), element.astype(np.int64)
 
@@ -62,7 +63,8 @@ def _elements(words: NDArray[np.uint32], dtype: str) -> Array:
     return raw.view({"f32": np.float32, "f64": np.float64, "i8": np.int8, "i32": np.int32}[dtype])
 
 
-def _form(instruction: Decoded, context: Context) -> Mfma:
+def form_of(instruction: Decoded, context: Context) -> Mfma:
+    """The chip's record of a matrix instruction. Raises HK703 where it has none."""
     chip = chips.load(context.isa.chip, context.isa.folder)
     mixed = "f8f6f4" in instruction.base
     codes = (instruction.number("cbsz"), instruction.number("blgp")) if mixed else (0, 0)
@@ -74,26 +76,25 @@ def _form(instruction: Decoded, context: Context) -> Mfma:
 
 @family("v_mfma_")
 def _(instruction: Decoded, context: Context) -> Step:
-    form = _form(instruction, context)
+    form = form_of(instruction, context)
     d, a, b, c = instruction.operands[:4]
     grids = _grids(form)
-    take_a = _reader(instruction, context, a, form.a, grids[0], form.a_vgprs, _broadcast(instruction, form))
-    take_b = _reader(instruction, context, b, form.b, grids[1], form.b_vgprs, _pattern(instruction, form))
-    take_c = _accumulator(instruction, context, c, form, grids[2])
+    take_a = operand_reader(context, a, form.a, grids[0], form.a_vgprs, _broadcast(instruction, form))
+    take_b = operand_reader(context, b, form.b, grids[1], form.b_vgprs, _pattern(instruction, form))
+    take_c = accumulator(context, c, form, grids[2])
     scales = _scales(instruction, context, form)
-    compute = _compute(instruction, form, scales)
+    compute = rule_of(instruction, form, scales)
     target = context.vector(d)
 
     def step(w: Waves) -> None:
         left, right = take_a(w), take_b(w)
         result = compute(w, left, right, take_c(w).reshape(-1, form.m, form.n))
-        _deliver(w, target, form, grids[2], result)
+        deliver(w, target, form, grids[2], result)
 
     return step
 
 
-def _reader(
-    instruction: Decoded,
+def operand_reader(
     context: Context,
     operand: Operand,
     dtype: str,
@@ -121,11 +122,10 @@ def _all_lanes(w: Waves, register: int) -> NDArray[np.uint32]:
     return w.read(register)
 
 
-def _accumulator(
-    instruction: Decoded, context: Context, operand: Operand, form: Mfma, grid: Index
-) -> Callable[[Waves], Array]:
+def accumulator(context: Context, operand: Operand, form: Mfma, grid: Index) -> Callable[[Waves], Array]:
+    """The accumulator, from registers or an immediate: [waves · blocks, m, n]."""
     if operand.kind in ("vgpr", "agpr"):
-        return _reader(instruction, context, operand, form.acc, grid, form.acc_vgprs, None)
+        return operand_reader(context, operand, form.acc, grid, form.acc_vgprs, None)
     bits = BITS[form.acc]
     kinds: dict[str, tuple[Any, Any]] = {
         "f32": (np.uint32, np.float32), "f64": (np.uint64, np.float64), "i32": (np.uint32, np.int32),
@@ -186,7 +186,8 @@ def _scales(instruction: Decoded, context: Context, form: Mfma) -> Scales:
     return run
 
 
-def _compute(instruction: Decoded, form: Mfma, scales: Scales) -> Callable[[Waves, Array, Array, Array], Array]:
+def rule_of(instruction: Decoded, form: Mfma, scales: Scales) -> Callable[[Waves, Array, Array, Array], Array]:
+    """The arithmetic: (waves, a, b, c) → result."""
     if form.acc == "i32":
         rule = matrix.integer_sums_clamped if instruction.flag("clamp") else matrix.integer_sums
         return lambda w, a, b, c: rule(a, b, c)
@@ -220,7 +221,7 @@ def _scaled(operand: matrix.Operand, factors: Array) -> matrix.Operand:
     return matrix.Operand(values, np.where(np.isnan(wide), 0.0, operand.powers * wide))
 
 
-def _deliver(w: Waves, target: int, form: Mfma, grid: Index, result: Array) -> None:
+def deliver(w: Waves, target: int, form: Mfma, grid: Index, result: Array) -> None:
     """Write all lanes: matrix instructions pay no attention to EXEC."""
     lane, element = (x.reshape(-1) for x in grid)
     words = 2 if form.acc == "f64" else 1
@@ -238,8 +239,3 @@ def _deliver(w: Waves, target: int, form: Mfma, grid: Index, result: Array) -> N
 
 def _default_nan(result: Array) -> Array:
     return np.where(np.isnan(result), np.full((), np.nan, result.dtype), result)
-
-
-@family("v_smfmac_")
-def _(instruction: Decoded, context: Context) -> Step:
-    raise unsupported(instruction, "sparse matrix instructions")
