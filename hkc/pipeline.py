@@ -91,6 +91,7 @@ def stages() -> dict[str, tuple[Pass, ...]]:
     from hkc.passes.lower_wave_to_rocdl import LowerWaveToRocdl
     from hkc.passes.map_workgroups import MapWorkgroups
     from hkc.passes.peel_ragged_loops import PeelRaggedLoops
+    from hkc.passes.pipeline_loops import PipelineLoops
     from hkc.passes.place_waits import PlaceWaits
     from hkc.passes.select_layouts import SelectLayouts
     from hkc.passes.split_entries import SplitEntries
@@ -108,6 +109,7 @@ def stages() -> dict[str, tuple[Pass, ...]]:
             StageThroughLds(),
             SwizzleLds(),
             LowerTileToWave(),
+            PipelineLoops(),
             PlaceWaits(),
         ),
         "rocdl": (LowerWaveToRocdl(),),
