@@ -9,7 +9,7 @@ from typing import Any
 import hkc.dialects.tile  # fills the registry
 from hkc.dialects.define import TILE_DIALECT, Mismatch
 from hkc.dialects.types import IndexType, ScalarType, TileType, Type, extents
-from hkc.frontend.codes import TILE_ELEMENTS
+from hkc.frontend.codes import KERNEL_OPS, TILE_ELEMENTS
 from hkc.frontend.program import Combine, Op, Step, Value
 from hkc.frontend.scope import Number, Operand
 from hkc.support.dtypes import DTYPES, DType
@@ -27,6 +27,7 @@ class Builder:
     def __init__(self) -> None:
         self.ops: list[Step] = []
         self.functions: list[Combine] = []
+        self._made = 0
 
     @contextmanager
     def block(self, ops: list[Step] | None = None) -> Iterator[list[Step]]:
@@ -42,8 +43,14 @@ class Builder:
         if isinstance(result, TileType):
             _limit(result, span)
         value = Value(result, span)
-        self.ops.append(Op(name, tuple(operands), (value,), span, attributes))
+        self._append(Op(name, tuple(operands), (value,), span, attributes))
         return value
+
+    def _append(self, op: Op) -> None:
+        self._made += 1
+        if self._made > KERNEL_OPS:
+            raise error("HK437", f"a kernel has at most {KERNEL_OPS:,} operations", op.span, hint="use a loop")
+        self.ops.append(op)
 
     def tile_op(
         self,
@@ -74,7 +81,7 @@ class Builder:
             if isinstance(t, TileType):
                 _limit(t, span)
         values = tuple(Value(t, span) for t in results)
-        self.ops.append(Op(record.full_name, tuple(operands), values, span, attributes))
+        self._append(Op(record.full_name, tuple(operands), values, span, attributes))
         return values
 
     def constant(self, value: Number, kind: Type, span: Span) -> Value:

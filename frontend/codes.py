@@ -8,6 +8,10 @@ RANK = 5
 """Dims of a tensor or tile."""
 FILE_BYTES = 4 * 2**20
 """Size of a source file."""
+KERNEL_OPS = 100_000
+"""Operations of a kernel, once all functions are inlined."""
+CALLS = 10_000
+"""Calls of functions in a kernel, those in other functions included."""
 TILE_ELEMENTS = 2**20
 """Elements of one tile."""
 
@@ -67,6 +71,7 @@ CODES: dict[str, str] = {
     "HK434": "A tile has a limited number of elements, since it lives in registers.",
     "HK435": "Something that the language knows and that can't be compiled yet.",
     "HK436": "The step of a range is not 0.",
+    "HK437": "A kernel has a limited number of operations and calls, once its functions are inlined.",
     "HK451": "A dot needs a matrix instruction of the chip for its element types.",
     "HK452": "The extents of a dot are multiples of those of a matrix instruction of the chip.",
     "HK453": "All LDS buffers of a kernel fit the LDS that the chip has for a workgroup.",

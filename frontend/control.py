@@ -28,10 +28,11 @@ class _Side:
 
 @dataclass
 class _Carried:
-    """The variables that a loop changes: what they are before it, and what they start an iteration with."""
+    """The variables that a loop changes and what they are before it; `changed` are all names that it assigns to."""
 
     names: list[syntax.Name]
     initial: tuple[Value, ...]
+    changed: list[syntax.Name]
 
     def arguments(self) -> tuple[Value, ...]:
         """Fresh values of the variables' types."""
@@ -129,7 +130,7 @@ class Control:
         block = Block((*first, *side.ops), self._yielded(carried, side))
         results = carried.arguments()
         self.b.ops.append(Loop(variable, bounds, carried.initial, arguments, block, results, statement.span))
-        self._after(carried, results, side)
+        self._after(carried, results, side, statement.variables)
 
     def repeat(self, statement: syntax.While) -> None:
         """`while`."""
@@ -154,14 +155,14 @@ class Control:
 
     def _carried(self, body: Sequence[syntax.Statement]) -> _Carried:
         """The variables that exist before a loop and are assigned in it, in the order of their first assignment."""
-        names, initial = [], []
-        for name in _unique(assigned(body)):
+        names, initial, changed = [], [], _unique(assigned(body))
+        for name in changed:
             bound = self.scope.names.get(name.name)
             kind = carried_type(bound.meaning) if bound is not None and bound.kind == VARIABLE else None
             if bound is not None and bound.meaning is not None and kind is not None:
                 names.append(name)
                 initial.append(as_type(self.b, bound.meaning, kind, _at(name, bound)))
-        return _Carried(names, tuple(initial))
+        return _Carried(names, tuple(initial), changed)
 
     def _inside(self, carried: _Carried, arguments: Sequence[Value]) -> dict[str, Bound]:
         bound = {n.name: Bound(v, VARIABLE, n.span) for n, v in zip(carried.names, arguments, strict=True)}
@@ -169,11 +170,18 @@ class Control:
 
     def _yielded(self, carried: _Carried, side: _Side) -> tuple[Value, ...]:
         """What the variables are at the end of an iteration; each keeps its type, and others stay what they are."""
-        for name, bound in self.scope.names.items():
-            after = side.names[name]
-            kept = bound.kind != VARIABLE or bound.meaning is None or carried_type(bound.meaning) is not None
-            if not kept and after.meaning is not None and not same(bound.meaning, after.meaning):
-                self._cant_change(name, bound, after)
+        for name in carried.changed:
+            bound = self.scope.names.get(name.name)
+            if (
+                bound is None
+                or bound.kind != VARIABLE
+                or bound.meaning is None
+                or carried_type(bound.meaning) is not None
+            ):
+                continue
+            after = side.names[name.name]
+            if after.meaning is not None and not same(bound.meaning, after.meaning):
+                self._cant_change(name.name, bound, after)
         return tuple(
             self._at_end(name, before, side) for name, before in zip(carried.names, carried.initial, strict=True)
         )
@@ -216,9 +224,12 @@ class Control:
             hint=hint,
         )
 
-    def _after(self, carried: _Carried, results: Sequence[Value], side: _Side) -> None:
+    def _after(
+        self, carried: _Carried, results: Sequence[Value], side: _Side, variables: Sequence[syntax.Name] = ()
+    ) -> None:
+        """Binds the variables to what they are after the loop; other names of its body, `variables` too, are gone."""
         names = self.scope.names
-        self.scope.gone |= {n: b.span for n, b in side.names.items() if n not in names and b.span}
+        self.scope.gone |= {n.name: n.span for n in (*carried.changed, *variables) if n.name not in names}
         for name, value in zip(carried.names, results, strict=True):
             spoilt = side.names[name.name].meaning is None
             names[name.name] = Bound(None if spoilt else value, VARIABLE, name.span)

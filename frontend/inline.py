@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from hkc.frontend import syntax
-from hkc.frontend.codes import NESTING
+from hkc.frontend.codes import CALLS, NESTING
 from hkc.frontend.constants import refuse_taken
 from hkc.frontend.program import Block, Combine, Value
 from hkc.frontend.scope import VARIABLE, Bound, Meaning, Operand, Silenced, describe, suggestion
@@ -27,6 +27,7 @@ class Inliner:
     diagnostics: list[Diagnostic]
     run: Callable[[dict[str, Bound]], Statements] | None = None
     active: list[str] = field(default_factory=list)
+    calls: int = 0
 
     def call(self, x: Expressions, call: syntax.Call, name: str) -> Meaning | None:
         """What a call gives; None where the function returns nothing."""
@@ -100,6 +101,9 @@ class Inliner:
         if name in self.active:
             chain = " -> ".join(f"`{n}`" for n in [*self.active[self.active.index(name) :], name])
             raise error("HK311", f"functions can't call themselves: {chain}", place, hint="use a loop")
+        self.calls += 1
+        if self.calls > CALLS:
+            raise error("HK437", f"a kernel has at most {CALLS:,} calls of functions", place, hint="use a loop")
         if len(self.active) >= NESTING:
             raise error("HK432", f"calls are nested more than {NESTING} deep", place)
         known = len(self.diagnostics)
