@@ -1,0 +1,142 @@
+"""`hkc emulate`: arguments, lists, outputs, and what can be wrong with a file or a call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from hkc.cli.values import parse
+from hkc.support.errors import HkcError
+
+Command = Callable[..., Any]
+DATA = Path(__file__).parents[1] / "emulate" / "data"
+ADD = DATA / "triton-add.gfx942.hsaco"
+REST = ("f32[2000]", "i32:2000", "null", "null")
+
+
+def test_add(hkc: Command) -> None:
+    np.save("y.npy", np.full(2000, 0.5, np.float32))
+    words = ("emulate", ADD, "--grid", 2, "--args", "f32[2000]=iota", "@y.npy", *REST, "--output", "2=out/c.npy")
+    ran = hkc(*words)
+    assert (ran.code, ran.err) == (0, "")
+    first, *buffers, last = ran.out.splitlines()
+    assert first == "add for gfx942"
+    assert buffers[2] == "  2: f32[2000], 0.5 to 1999.5, 0 NaN"
+    assert last.endswith(" wave-instructions")
+    assert np.load("out/c.npy").tolist() == (np.arange(2000) + 0.5).tolist()
+    document = hkc(*words, "--json").json
+    assert list(document) == ["kernel", "arch", "seconds", "instructions", "counts", "buffers", "findings"]
+    assert document["counts"]["s_endpgm"] == 8 and document["findings"] == []
+    assert document["instructions"] == sum(document["counts"].values())
+
+
+def test_findings_are_warnings(hkc: Command) -> None:
+    ran = hkc("emulate", ADD, "--grid", 2, "--args", "f32[2000]=1", "f32[2000]", *REST)
+    assert ran.code == 0
+    assert ran.err.startswith("warning: uninitialised at 0x")
+    assert "load of never-written memory" in ran.err
+
+
+def test_other_orders_of_waves_give_the_same(hkc: Command) -> None:
+    for seed in (0, 3):
+        words = ("--args", "f32[2000]=rand:1", "f32[2000]=rand:2", *REST, "--grid", "2,1,1", "--block", 256)
+        assert hkc("emulate", ADD, *words, "--seed", seed, "--output", f"2={seed}.npy").code == 0
+    assert (np.load("0.npy") == np.load("3.npy")).all()
+
+
+def test_list(hkc: Command) -> None:
+    ran = hkc("emulate", ADD, "--list")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.splitlines()[1].startswith("add: up to 256 threads, ")
+    assert "  3: (unnamed), by_value, 4 bytes at 24" in ran.out.splitlines()
+    (kernel,) = hkc("emulate", ADD, "--list", "--json").json["kernels"]
+    assert (kernel["name"], len(kernel["args"]), kernel["lds"]) == ("add", 6, 0)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (("nothing.hsaco",), 1, "HK713"),
+        (("--list", "nothing.hsaco"), 1, "HK713"),
+        (("empty.hsaco",), 1, "error[HK601]: not an ELF file: it is empty"),
+        (("cut.hsaco",), 1, "HK603"),
+        (("other.hsaco",), 1, "error[HK706]: the emulator does not know the chip gfx900"),
+        ((ADD, "--kernel", "ad"), 2, "did you mean `add`?"),
+        ((ADD, "--args", "f32[4]"), 2, "error[HK712]: `add` takes 6 arguments, not 1"),
+        ((ADD, "--args", "f32[4]=x"), 2, "error[HK522]: `x` is no value of f32"),
+        ((ADD, "--args", "f33[4]"), 2, "error[HK522]: there is no dtype `f33`"),
+        ((ADD, "--args", "huh"), 2, "error[HK522]: `huh` is no argument such as"),
+        ((ADD, "--args", "@no.npy"), 1, "HK520"),
+        ((ADD, "--args", "f32[4]", "--output", "1=x.npy"), 2, "argument 1, which x.npy is for, is no buffer"),
+        ((ADD, "--output", "x.npy"), 2, "N=FILE.npy is needed"),
+        ((ADD, "--grid", "0x"), 2, "a whole number is needed"),
+        ((ADD, "--grid", "1,1,1,1"), 2, "up to three extents"),
+        ((ADD, "--block", "512", "--args", *["null"] * 3, "i32:1", "null", "null"), 1, "HK711"),
+        ((ADD, "--args", *["null"] * 3, "i32:1", "null", "null"), 1, "HK704"),
+        ((ADD, "--limit", "5", "--args", *["null"] * 3, "i32:0", "null", "null"), 1, "HK709"),
+    ],
+)
+def test_what_can_be_wrong(hkc: Command, words: tuple[object, ...], code: int, message: str) -> None:
+    content = ADD.read_bytes()
+    Path("empty.hsaco").write_bytes(b"")
+    Path("cut.hsaco").write_bytes(content[:3000])
+    Path("other.hsaco").write_bytes(content.replace(b"unknown-gfx942", b"unknown-gfx900"))
+    ran = hkc("emulate", *words)
+    assert (ran.code, ran.out) == (code, "")
+    assert message in ran.err
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("i32[2,3]=iota", np.arange(6, dtype=np.int32).reshape(2, 3)),
+        ("bf16[3]=1.5", np.full(3, 1.5, ml_dtypes.bfloat16)),
+        ("f8e4m3fn[2]=ones", np.ones(2, ml_dtypes.float8_e4m3fn)),
+        ("u8[2]=zeros", np.zeros(2, np.uint8)),
+        ("f64[2]=nan", np.full(2, np.nan)),
+        ("f16[100]=rand:5", np.random.default_rng([5]).standard_normal(100).astype(np.float32).astype(np.float16)),
+    ],
+)
+def test_buffers(text: str, expected: np.ndarray[Any, Any]) -> None:
+    found = parse(text).array
+    assert found is not None and found.dtype == expected.dtype
+    np.testing.assert_array_equal(found.astype(np.float64), expected.astype(np.float64))
+
+
+def test_random_buffers() -> None:
+    arrays = [parse(text, number).array for text, number in (("i8[1000]=rand", 0), ("i8[1000]=rand", 1))]
+    assert arrays[0] is not None and arrays[1] is not None
+    assert (arrays[0].min(), arrays[0].max()) == (-8, 8) and (arrays[0] != arrays[1]).any()
+    bits = parse("bf16[5000]=bits:1").array
+    assert bits is not None and len(np.unique(bits.view(np.uint16))) > 4000
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("i32:-5", np.int32(-5)), ("u8:0xff", np.uint8(255)), ("f32:0.5", np.float32(0.5)), ("hex:0a0b", b"\n\x0b")],
+)
+def test_numbers(text: str, value: Any) -> None:
+    found = parse(text).value
+    assert type(found) is type(value) and found == value
+
+
+@pytest.mark.parametrize(
+    "text", ["i32:1.5", "u8:256", "u8:-1", "hex:0", "f32[]", "f32[-1]", "f4e2m1[2]", "f32[2]=rand:x"]
+)
+def test_arguments_that_are_none(text: str) -> None:
+    with pytest.raises(HkcError, match="HK522"):
+        parse(text)
+
+
+def test_files_with_other_bits(tmp_path: Path) -> None:
+    path = tmp_path / "b.npy"
+    np.save(path, np.array([1, 2], ml_dtypes.bfloat16))
+    found = parse(f"bf16@{path}").array
+    assert found is not None and found.astype(float).tolist() == [1, 2]
+    with pytest.raises(HkcError, match="have 2 bytes, not f32's"):
+        parse(f"f32@{path}")
