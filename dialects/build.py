@@ -125,7 +125,19 @@ def cmp(predicate: str, a: Any, b: Any) -> Any:
     return op("arith.cmpi", [a, b], [like(a.type, int_type(1))], predicate=int_attr(CMP[predicate]))
 
 
-FLOAT_CMP = {"oeq": 1, "ogt": 2, "oge": 3, "olt": 4, "ole": 5, "ord": 7, "ugt": 9, "uge": 10, "ult": 11, "une": 13, "uno": 14}
+FLOAT_CMP = {
+    "oeq": 1,
+    "ogt": 2,
+    "oge": 3,
+    "olt": 4,
+    "ole": 5,
+    "ord": 7,
+    "ugt": 9,
+    "uge": 10,
+    "ult": 11,
+    "une": 13,
+    "uno": 14,
+}
 """Predicates of `arith.cmpf` that lowerings use."""
 
 

@@ -14,9 +14,9 @@ what LLVM's AMDGPU code generator keeps to without fast-math flags, subnormals i
 * `v_exp_f32` and `v_log_f32` are within 1 ulp (CDNA3 ISA manual, VOP1). The expansions of `exp`, `exp2`, `log`, `log2`
   around them (`lowerFEXP`, `lowerFLOGCommon`) scale subnormals and carry the argument, or the result, in two parts;
   what is left of their own rounding is below 1 ulp, which makes 2. OpenCL would allow 3.
-* `tanh`, `erf`, `sin` and `cos` are our own expansions (`hkc/dialects/tile/functions.py`): against float64 on two million
-  arguments tanh stayed below 1.5 ulp and erf below 1 with an exact exponential, whose 2 ulp come on top; sin and cos err
-  by one rounding for arguments below 2^53 in magnitude, and are NaN beyond.
+* `tanh`, `erf`, `sin` and `cos` are our own expansions (`hkc/dialects/tile/functions.py`): against float64 on two
+  million arguments tanh stayed below 1.5 ulp and erf below 1 with an exact exponential, whose 2 ulp come on top; sin
+  and cos err by one rounding for arguments below 2^53 in magnitude, and are NaN beyond.
 """
 
 from __future__ import annotations

@@ -13,14 +13,11 @@ from hkc.passes.locate import refuse
 from hkc.passes.mfma_choice import candidates
 from hkc.targets.chip import Chip
 
-
 DOTS = ("hkc_tile.dot", "hkc_tile.dot_scaled")
 MOVES = ("arith.select", "arith.constant")
 """Ops of the builtin dialects that compute nothing."""
 
-TRANSCENDENTAL = frozenset(
-    f"math.{name}" for name in ("exp", "exp2", "log", "log2", "sin", "cos", "tanh", "erf")
-)
+TRANSCENDENTAL = frozenset(f"math.{name}" for name in ("exp", "exp2", "log", "log2", "sin", "cos", "tanh", "erf"))
 """Functions that need more than the arithmetic of the vector unit."""
 
 ATOMICS = frozenset(f"hkc_tile.{name}" for name in ("atomic", "atomic_masked", "atomic_fetch", "scatter"))

@@ -35,8 +35,8 @@ class DotLayouts:
     """The instruction of a dot and the layouts of its operands and accumulator.
 
     A fragment of an operand may hold several of the instruction's along k, one after another in its registers.
-    `clocks` is what the matrix unit of a SIMD takes for one wave. Of a scaled dot `scales` are the layouts of the scales
-    of a and b.
+    `clocks` is what the matrix unit of a SIMD takes for one wave. `scales` are the layouts of the scales of a and b in
+    a scaled dot.
     """
 
     instruction: Mfma

@@ -84,7 +84,7 @@ class Lds:
 @dataclass(frozen=True)
 class Dtypes:
     """What can be done with which element types: elementwise arithmetic; loads, stores, moves and casts alone
-    (`storage`); exponentials and their kin; atomic sums, maxima and minima (some of them as loops of compare-and-swap)."""
+    (`storage`); exponentials and their kin; atomic sums, maxima and minima (some of them loops of compare-and-swap)."""
 
     arithmetic: tuple[str, ...]
     storage: tuple[str, ...]

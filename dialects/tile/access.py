@@ -6,6 +6,7 @@ the general entry 64 bits.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -120,7 +121,10 @@ class Window:
         offsets, unknown = self.unmasked(zero)
 
         def plain() -> list[Any]:
-            return self._assemble(self.width(), lambda run: self._load_buffer(run, self.byte_offset(run, offsets)))
+            own, uniform = self.apart(offsets)
+            return self._assemble(
+                self.width(), lambda run: self._load_buffer(run, self.byte_offset(run, own), *uniform)
+            )
 
         if not unknown:
             return plain()
@@ -131,9 +135,19 @@ class Window:
     def unmasked(self, zero: bool) -> tuple[list[Any], list[Any]]:
         """How the tile is read without masks: at these offsets, where these conditions hold. Along the first dim none
         is needed where a missing row may read as 0."""
-        rows = zero and 1 < len(self.shape) and self.shape[0] <= TALLEST and 0 not in self.assured
+        rows = zero and len(self.shape) > 1 and self.shape[0] <= TALLEST and 0 not in self.assured
         offsets = self._near_rows() if rows else self.offsets
         return offsets, [w for d, w in enumerate(self.whole) if d not in self.assured and (d or not rows)]
+
+    def apart(self, offsets: list[Any]) -> tuple[list[Any], list[Any]]:
+        """The offsets without those along `assured` dims, and what these come to in bytes (a list of at most one): less
+        than the tensor's span, and the same in all lanes."""
+        own, uniform = list(offsets), []
+        for dim in sorted(self.assured):
+            own[dim] = build.index(0)
+            step = build.mul(build.to_i32(self.tensor.strides[dim]), self.tensor.itemsize)
+            uniform.append(build.mul(build.to_i32(offsets[dim]), step))
+        return own, [functools.reduce(build.add, uniform)] if uniform else []
 
     def _near_rows(self) -> list[Any]:
         """The offsets, the first held near the tensor: a tile far outside would wrap around 32 bits."""
@@ -145,9 +159,9 @@ class Window:
         vectors = [load_run(run) for run in self.runs(count)]
         return [build.concat(vectors[i : i + per_fragment]) for i in range(0, len(vectors), per_fragment)]
 
-    def _load_buffer(self, run: Run, offset: Any) -> Any:
+    def _load_buffer(self, run: Run, offset: Any, *uniform: Any) -> Any:
         kind = build.vector_type(run.count, self.tensor.stored)
-        return self._from_memory(create(BufferLoad, self.tensor.buffer, offset, results=[kind]).result)
+        return self._from_memory(create(BufferLoad, self.tensor.buffer, offset, uniform, results=[kind]).result)
 
     def _load_masked(self, run: Run, fill: Any) -> Any:
         mask = self.valid(run)

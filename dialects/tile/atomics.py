@@ -181,7 +181,9 @@ class CompareAndSwap:
                 f"`compare_and_swap` works on {', '.join(SWAPPED)}, not {value.dtype}", ("value",), code="HK204"
             )
         if (expected.shape, expected.dtype) != (value.shape, value.dtype):
-            raise Mismatch(f"`expected` is {expected}, but the new values are {value}", ("expected", "value"), code="HK202")
+            raise Mismatch(
+                f"`expected` is {expected}, but the new values are {value}", ("expected", "value"), code="HK202"
+            )
         return TileType(value.shape, value.dtype)
 
     @staticmethod

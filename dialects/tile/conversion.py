@@ -50,13 +50,13 @@ FORMATS = {
 """The OCP formats and AMD's FNUZ ones (facts of the formats' specifications; e8m0 has its own rules)."""
 
 
-def convert(low: Any, v: Any, source: str, target: str, saturate: bool, rounding: str) -> Any:
+def convert(v: Any, source: str, target: str, saturate: bool, rounding: str) -> Any:
     """A vector of `source` elements as one of `target` elements."""
+    if DTYPES[source].is_narrow and source != target:
+        v, source = decode(v, source), "f32"
     if source == target:
         return v
     old, new = DTYPES[source], DTYPES[target]
-    if old.is_narrow:
-        return convert(low, decode(v, source), "f32", target, saturate, rounding) if target != "f32" else decode(v, source)
     if new.kind == "bool":
         return build.cmpf("une", v, build.zero(v.type)) if old.is_float else build.cmp("ne", v, 0)
     if old.is_float and new.is_float:
@@ -70,7 +70,7 @@ def convert(low: Any, v: Any, source: str, target: str, saturate: bool, rounding
 
 
 def _as(name: str, v: Any, target: str) -> Any:
-    return build.op(f"arith.{name}", [v], [build.like(v.type, build.element_type(target))])
+    return build.op(f"arith.{name}", [v], [build.like(v.type, build.elements_of(target))])
 
 
 def _bits(v: Any) -> Any:
@@ -79,7 +79,7 @@ def _bits(v: Any) -> Any:
 
 
 def _of_bits(v: Any, name: str) -> Any:
-    return build.op("arith.bitcast", [v], [build.like(v.type, build.element_type(name))])
+    return build.op("arith.bitcast", [v], [build.like(v.type, build.elements_of(name))])
 
 
 def _choose(condition: Any, a: Any, b: Any) -> Any:

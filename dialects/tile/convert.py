@@ -29,11 +29,11 @@ _PAIRS = (
 class Cast:
     """Convert the elements of a tile to another dtype.
 
-    `rounding` is "nearest_even" or "toward_zero"; by default a float target rounds to nearest even and an integer target
-    towards zero. A float beyond the target's range becomes infinity, or NaN where the target has none (6- and 4-bit
-    floats have neither and always saturate; of NaN they make nothing defined). With `saturate` it becomes the largest
-    number, an integer the nearest end of its range, and NaN as an integer 0. Without it, a float that does not fit an
-    integer gives nothing defined, and integer to integer keeps the low bits. Anything but 0 is true as a bool.
+    `rounding` is "nearest_even" or "toward_zero"; by default a float target rounds to nearest even and an integer
+    target towards zero. A float beyond the target's range becomes infinity, or NaN where the target has none (6- and
+    4-bit floats have neither and always saturate; of NaN they make nothing defined). With `saturate` it becomes the
+    largest number, an integer the nearest end of its range, and NaN as an integer 0. Without it, a float that does not
+    fit an integer gives nothing defined, and integer to integer keeps the low bits. Anything but 0 is true as a bool.
     """
 
     x = operand(TILE)
@@ -103,11 +103,10 @@ class Cast:
     def lower(low: Any, op: Any) -> None:
         from hkc.dialects.tile.conversion import convert
 
-        names = [low.dtype_name(v, low.option(op, u, False)) for v, u in (
-            (op.operands[0], "from_unsigned"), (op.results[0], "to_unsigned"),
-        )]  # fmt: skip
-        saturate, rounding = low.option(op, "saturate", False), low.option(op, "rounding", "")
-        low.values[op.results[0]] = [convert(low, v, *names, saturate, rounding) for v in low.fragments(op.operands[0])]
+        source = low.dtype_name(op.operands[0], low.option(op, "from_unsigned", False))
+        target = low.dtype_name(op.results[0], low.option(op, "to_unsigned", False))
+        how = low.option(op, "saturate", False), low.option(op, "rounding", "")
+        low.values[op.results[0]] = [convert(v, source, target, *how) for v in low.fragments(op.operands[0])]
 
 
 def _known(kind: Any) -> DType:
@@ -143,7 +142,9 @@ def _to_float(x: Any, source: DType, target: DType, saturate: bool, toward_zero:
     wide = np.where(np.isinf(wide), wide, np.clip(wide, -top, top))
     near = wide.astype(target.numpy)
     words = near.view(np.dtype(f"u{target.bytes}"))
-    return np.where(np.abs(near.astype(np.float64)) > np.abs(wide), words - 1, words).astype(words.dtype).view(near.dtype)
+    return (
+        np.where(np.abs(near.astype(np.float64)) > np.abs(wide), words - 1, words).astype(words.dtype).view(near.dtype)
+    )
 
 
 def _to_integer(x: Any, target: DType, saturate: bool) -> Any:

@@ -49,9 +49,10 @@ def _copy(low: Any, source: Any, chain: list[Any], window: Any, offsets: list[An
     size = layout.registers * lds.itemsize
     first = dict(zip(layout.fragment_offsets(low.shape(source)), starts, strict=True))
     before = build.mul(low.identity("wave"), layout.lanes * size)
+    own, uniform = window.apart(offsets)
     for run in window.runs(layout.registers):
         origin = window.origins[run.fragment]
         for op in chain[1:]:
             origin = tuple(origin[p] for p in op.attributes["permutation"])
         base = build.add(before, first[origin])
-        create(CopyToLds, window.tensor.buffer, window.byte_offset(run, offsets), buffer, base, bytes=size)
+        create(CopyToLds, window.tensor.buffer, window.byte_offset(run, own), buffer, base, uniform, bytes=size)

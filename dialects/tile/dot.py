@@ -111,10 +111,10 @@ def _spread(scale: Any, axis: int) -> Any:
 
 @tile_op("dot_scaled", spelling="dot_scaled(a, a_scale, b, b_scale)")
 class DotScaled:
-    """`acc + (a * a_scale) @ (b * b_scale)`: every 32 elements along the inner dim share a scale of e8m0, a power of two.
+    """`acc + (a * a_scale) @ (b * b_scale)`: 32 elements along the inner dim share a scale of e8m0, a power of two.
 
-    a is MxK of f8e4m3fn, f8e5m2, f6e2m3, f6e3m2 or f4e2m1, a_scale Mx(K/32), b KxN, b_scale (K/32)xN, acc and the result
-    are MxN of f32. Only on chips with scaled matrix instructions.
+    a is MxK of f8e4m3fn, f8e5m2, f6e2m3, f6e3m2 or f4e2m1, a_scale Mx(K/32), b KxN, b_scale (K/32)xN, acc and the
+    result are MxN of f32. Only on chips with scaled matrix instructions.
     """
 
     a = operand(TILE)

@@ -79,7 +79,7 @@ def _turn(quarters: int) -> Callable[[Any], Any]:
     """The sine of an f32 argument `quarters` quarter turns further on: 0 sin, 1 cos."""
 
     def function(x: Any) -> Any:
-        wide = build.op("arith.extf", [x], [build.like(x.type, build.element_type("f64"))])
+        wide = build.op("arith.extf", [x], [build.like(x.type, build.elements_of("f64"))])
 
         def number(value: float) -> Any:
             return build.number(value, wide.type)
@@ -110,7 +110,7 @@ def _in_f32(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """A function of f32 for 16-bit floats too."""
 
     def wrapped(x: Any) -> Any:
-        kind = build.like(x.type, build.element_type("f32"))
+        kind = build.like(x.type, build.elements_of("f32"))
         if x.type == kind:
             return function(x)
         wide = function(build.op("arith.extf", [x], [kind]))

@@ -6,7 +6,21 @@ from typing import Any
 
 import numpy as np
 
-from hkc.dialects.define import ANY, BOOL, GLOBAL, INDEX, INT, TEXT, TILE, Mismatch, attribute, operand, option, result, tile_op
+from hkc.dialects.define import (
+    ANY,
+    BOOL,
+    GLOBAL,
+    INDEX,
+    INT,
+    TEXT,
+    TILE,
+    Mismatch,
+    attribute,
+    operand,
+    option,
+    result,
+    tile_op,
+)
 from hkc.dialects.tile.atomics import KINDS, combine_at
 from hkc.dialects.types import GlobalType, IndexType, ScalarType, TileType, extents
 
@@ -42,7 +56,9 @@ def _check(
         )
     if index.dtype not in INDICES or index.shape != tile.shape:
         raise Mismatch(
-            f"the index tile must be {extents(tile.shape)} of {' or '.join(INDICES)}, not {index}", ("index",), code="HK204"
+            f"the index tile must be {extents(tile.shape)} of {' or '.join(INDICES)}, not {index}",
+            ("index",),
+            code="HK204",
         )
 
 
@@ -52,7 +68,7 @@ def coordinates(sizes: tuple[int, ...], index: Any, offsets: tuple[int, ...], ax
     starts = [*offsets[:axis], 0, *offsets[axis:]]
     places = [g + start for g, start in zip(np.indices(index.shape), starts, strict=True)]
     places[axis] = index
-    inside = np.logical_and.reduce([(0 <= p) & (p < n) for p, n in zip(places, sizes, strict=True)])
+    inside = np.logical_and.reduce([(p >= 0) & (p < n) for p, n in zip(places, sizes, strict=True)])
     return inside, tuple(np.where(inside, p, 0) for p in places)
 
 

@@ -195,7 +195,13 @@ class TileLowering(Scalars):
         )
 
     def places(
-        self, tensor: Any, tile: Any, offsets: Sequence[Any], mask: Any = None, index: Any = None, axis: int | None = None
+        self,
+        tensor: Any,
+        tile: Any,
+        offsets: Sequence[Any],
+        mask: Any = None,
+        index: Any = None,
+        axis: int | None = None,
     ) -> Any:
         """Where in a global argument the elements of a tile lie, under a mask or through an index tile along `axis`
         (which then has no offset); see `hkc.dialects.tile.places`."""

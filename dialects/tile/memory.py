@@ -109,7 +109,9 @@ class Store:
 def check_mask(what: str, mask: TileType, tile: TileType, *places: str) -> None:
     """A mask is a tile of bools of the shape of what it masks."""
     if mask.dtype != "bool" or mask.shape != tile.shape:
-        raise Mismatch(f"the mask of `{what}` must be {extents(tile.shape)} bool, not {mask}", ("mask", *places), code="HK204")
+        raise Mismatch(
+            f"the mask of `{what}` must be {extents(tile.shape)} bool, not {mask}", ("mask", *places), code="HK204"
+        )
 
 
 @tile_op("load_masked", pure=False, spelling="load(tensor, [offset, …], [extent, …], fill=0, mask=tile)")
@@ -129,9 +131,7 @@ class LoadMasked:
     )
 
     @staticmethod
-    def check(
-        d: TileType, src: GlobalType, fill: ScalarType, mask: TileType, offsets: tuple[IndexType, ...]
-    ) -> None:
+    def check(d: TileType, src: GlobalType, fill: ScalarType, mask: TileType, offsets: tuple[IndexType, ...]) -> None:
         """The rule between the operands and the chosen result type."""
         Load.check(d, src, fill, offsets)
         check_mask("load", mask, d, "shape")

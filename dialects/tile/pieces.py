@@ -1,5 +1,5 @@
-"""Parts of tiles and tiles from parts: `slice`, `concat`, `item`. No element moves between lanes: a tile is held so that
-the cut falls between base blocks."""
+"""Parts of tiles and tiles from parts: `slice`, `concat`, `item`. No element moves between lanes: a tile is held so
+that the cut falls between base blocks."""
 
 from __future__ import annotations
 

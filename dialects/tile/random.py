@@ -26,7 +26,12 @@ def philox(counter: Any, key: tuple[int, int]) -> Any:
     k0, k1 = key
     for _ in range(ROUNDS):
         p0, p1 = np.uint64(MULTIPLIERS[0]) * c0, np.uint64(MULTIPLIERS[1]) * c2
-        c0, c1, c2, c3 = p1 >> np.uint64(32) ^ c1 ^ np.uint64(k0), p1 & low, p0 >> np.uint64(32) ^ c3 ^ np.uint64(k1), p0 & low
+        c0, c1, c2, c3 = (
+            p1 >> np.uint64(32) ^ c1 ^ np.uint64(k0),
+            p1 & low,
+            p0 >> np.uint64(32) ^ c3 ^ np.uint64(k1),
+            p0 & low,
+        )
         k0, k1 = (k0 + WEYL[0]) & 0xFFFFFFFF, (k1 + WEYL[1]) & 0xFFFFFFFF
     return tuple(c.astype(np.uint32) for c in (c0, c1, c2, c3))
 
@@ -71,7 +76,11 @@ class Random:
         number = int(np.asarray(seed)) & 0xFFFFFFFFFFFFFFFF
         block = philox((place[0] >> np.uint32(2), *place[1:]), (number & 0xFFFFFFFF, number >> 32))
         words = np.choose(place[0] & np.uint32(3), block)
-        return (words >> np.uint32(8)).astype(np.float32) * np.float32(2.0**-24) if dtype == np.float32 else words.view(dtype)
+        return (
+            (words >> np.uint32(8)).astype(np.float32) * np.float32(2.0**-24)
+            if dtype == np.float32
+            else words.view(dtype)
+        )
 
     @staticmethod
     def lower(low: Any, op: Any) -> None:

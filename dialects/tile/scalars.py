@@ -90,7 +90,11 @@ class Scalars:
         module = op.parent
         while module.operation.name != "builtin.module":
             module = module.parent
-        named = {str(f.attributes["sym_name"].value): f for f in module.regions[0].blocks[0].operations if f.operation.name == "func.func"}
+        named = {
+            str(f.attributes["sym_name"].value): f
+            for f in module.regions[0].blocks[0].operations
+            if f.operation.name == "func.func"
+        }
         if name not in named:
             raise HkcBug(f"there is no function @{name}")
         block = named[name].regions[0].blocks[0]

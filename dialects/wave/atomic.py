@@ -6,7 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from hkc.dialects.define import ANY, BOOL, INT, INTEGER, TEXT, VECTOR, Mismatch, attribute, operand, option, result, wave_op
+from hkc.dialects.define import (
+    ANY,
+    BOOL,
+    INT,
+    INTEGER,
+    TEXT,
+    VECTOR,
+    Mismatch,
+    attribute,
+    operand,
+    option,
+    result,
+    wave_op,
+)
 from hkc.dialects.types import VectorType
 from hkc.dialects.wave.machine import Bytes, Workgroup
 
@@ -16,7 +29,14 @@ KINDS = {"add": np.add, "max": np.fmax, "min": np.fmin}
 FLOATS = {"add": 11, "max": 13, "min": 14}
 """Numbers of LLVM's `atomicrmw` operations on floats: fadd, fmax, fmin."""
 
-INTEGERS = {("add", False): 1, ("max", False): 7, ("min", False): 8, ("add", True): 1, ("max", True): 9, ("min", True): 10}
+INTEGERS = {
+    ("add", False): 1,
+    ("max", False): 7,
+    ("min", False): 8,
+    ("add", True): 1,
+    ("max", True): 9,
+    ("min", True): 10,
+}
 """Numbers of LLVM's `atomicrmw` operations on integers, by kind and whether they are unsigned."""
 
 MONOTONIC = 2
@@ -116,8 +136,8 @@ class GlobalAtomic:
 
 @wave_op("global_compare_and_swap", pure=False)
 class GlobalCompareAndSwap:
-    """Where the mask is true and memory at pointer + byte offset (i64) equals `expected`, it becomes `value`. Gives what
-    was there before; 0 where the mask is false."""
+    """Where the mask is true and memory at pointer + byte offset (i64) equals `expected`, it becomes `value`. Gives
+    what was there before; 0 where the mask is false."""
 
     expected = operand(VECTOR)
     value = operand(VECTOR, same="expected")
@@ -133,16 +153,16 @@ class GlobalCompareAndSwap:
     )
 
     @staticmethod
-    def infer(expected: VectorType, value: VectorType, pointer: Any, offset: Any, mask: Any, *, align: int) -> VectorType:
+    def infer(
+        expected: VectorType, value: VectorType, pointer: Any, offset: Any, mask: Any, *, align: int
+    ) -> VectorType:
         return _one(value)
 
     @staticmethod
     def meaning(
         machine: Workgroup, expected: Any, value: Any, pointer: Bytes, offset: Any, mask: Any, *, align: int
     ) -> Any:
-        return _old(
-            pointer, offset, mask, value, lambda old, at: np.where(old == expected[at], value[at], old)
-        )
+        return _old(pointer, offset, mask, value, lambda old, at: np.where(old == expected[at], value[at], old))
 
     @staticmethod
     def lower(b: Any, op: Any, *operands: Any) -> list[Any]:

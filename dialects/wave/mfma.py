@@ -64,11 +64,11 @@ class Mfma:
         return [b.op(row.rocdl, inputs, [acc.type], cbsz=zero, abid=zero, blgp=none)]
 
 
-@wave_op("mfma_scaled", pure=True)
+@wave_op("mfma_scaled")
 class MfmaScaled:
-    """One scaled MFMA per wave: `acc + (a * a_scale) @ (b * b_scale)`. Elements of a and b are codes, a byte each, of the
-    formats `a_dtype` and `b_dtype`; a lane gives the e8m0 scale of its row of a, and its column of b, in the group of 32
-    along k that is its number divided by m or n."""
+    """One scaled MFMA per wave: `acc + (a * a_scale) @ (b * b_scale)`. Elements of a and b are codes, a byte each, of
+    the formats `a_dtype` and `b_dtype`; a lane gives the e8m0 scale of its row of a, and its column of b, in the group
+    of 32 along k that is its number divided by m or n."""
 
     a = operand(VECTOR)
     b = operand(VECTOR)
@@ -136,7 +136,9 @@ def _formatted(b: Any, row: Any, left: Any, right: Any, acc: Any, scales: list[A
     """An instruction that is told the formats of its operands; scales of 0 are none."""
     inputs = [b.as_operand(v, t, dtype(n).bits) for v, t, n in ((left, row.a_type, row.a), (right, row.b_type, row.b))]
     zero = b.int_attr(0, 32)
-    formats = {n: b.attribute(f"#rocdl<matrix_format {f}>") for n, f in (("cbsz", row.a_format), ("blgp", row.b_format))}
+    formats = {
+        n: b.attribute(f"#rocdl<matrix_format {f}>") for n, f in (("cbsz", row.a_format), ("blgp", row.b_format))
+    }
     return b.op(row.rocdl, [*inputs, acc, *scales], [acc.type], opselA=zero, opselB=zero, **formats)
 
 

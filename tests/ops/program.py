@@ -11,7 +11,7 @@ from contract import compiled, emulate
 
 from hkc.reference import compare
 from hkc.support import worker
-from hkc.support.dtypes import DTYPES, from_numpy
+from hkc.support.dtypes import from_numpy
 
 TILE = 1024
 """Elements of a tile in `along`."""
@@ -32,6 +32,17 @@ def tile(array: Any, shape: Sequence[int] | None = None) -> str:
 def memref(array: Any) -> str:
     """The type of an array as a kernel argument."""
     return f"memref<{'?x' * array.ndim}{mlir(array)}, strided<[{', '.join('?' * array.ndim)}]>>"
+
+
+def zero(array: Any) -> str:
+    """The constant 0 of an array's dtype, as MLIR writes it."""
+    element = mlir(array)
+    return "false" if element == "i1" else f"{0 if element[0] == 'i' else 0.0} : {element}"
+
+
+def dims(name: str, array: Any) -> str:
+    """The names of an argument's dims."""
+    return ", ".join(f'"{name[1:]}{d}"' for d in range(array.ndim))
 
 
 @dataclass
@@ -61,8 +72,7 @@ class Program:
         """A tile with the contents of an array (and zeros around it, where `shape` is larger); returns its type."""
         kind, source = tile(array, shape), self.tensor(f"{name}_from", array)
         self.index(f"{name}_at", 0)
-        zero = "false" if array.dtype == np.bool_ else f"{'0.0' if DTYPES[from_numpy(array.dtype).name].is_float else 0} : {mlir(array)}"  # fmt: skip
-        self.lines.append(f"{name}_fill = arith.constant {zero}")
+        self.lines.append(f"{name}_fill = arith.constant {zero(array)}")
         at = ", ".join([f"{name}_at"] * array.ndim)
         self.lines.append(
             f'{name} = "hkc_tile.load"({name}_from, {name}_fill, {at})'
@@ -94,7 +104,7 @@ class Program:
     def text(self) -> str:
         """The module."""
         head = ", ".join(
-            f'{name}: {memref(a)} {{hkc.name = "{name}", hkc.dims = [{", ".join(f"{chr(34)}{name[1:]}{d}{chr(34)}" for d in range(a.ndim))}]}}'
+            f'{name}: {memref(a)} {{hkc.name = "{name}", hkc.dims = [{dims(name, a)}]}}'
             for name, a in self.arrays.items()
         )
         hints = "" if self.waves is None else f"waves = {self.waves} : i64"
@@ -138,9 +148,8 @@ def along(arch: str, template: str, out: Any, *inputs: Any) -> Any:
     for i, array in enumerate(inputs):
         source, element = program.tensor(f"%t{i}", array), mlir(array)
         kinds[f"x{i}"] = f"tensor<{TILE}x{element}>"
-        zero = "false" if element == "i1" else f"{'0.0' if element[0] in 'fb' else 0} : {element}"
         program.lines += [
-            f"%f{i} = arith.constant {zero}",
+            f"%f{i} = arith.constant {zero(array)}",
             f'%x{i} = "hkc_tile.load"(%t{i}, %f{i}, %at) : ({source}, {element}, index) -> {kinds[f"x{i}"]}',
         ]
     made = np.zeros(size, out)

@@ -112,9 +112,18 @@ ONE_HOT = [(np.float16, 2048, np.float32), (ml_dtypes.bfloat16, 256, np.float32)
            (np.float64, 2048, np.float64)]  # fmt: skip
 
 
+TURNED = [(False, False), (False, True), (True, False), (True, True)]
+PRODUCTS = [
+    pytest.param(
+        *case, turned, id=f"{np.dtype(case[0])}-{turned}", marks=[pytest.mark.long] if i and j != i % 4 else []
+    )
+    for i, case in enumerate(ONE_HOT)
+    for j, turned in enumerate(TURNED)
+]
+
+
 @pytest.mark.parametrize("arch", CHIPS)
-@pytest.mark.parametrize("turned", [(False, False), (False, True), (True, False), (True, True)])
-@pytest.mark.parametrize(("kind", "modulus", "total"), ONE_HOT, ids=lambda v: str(np.dtype(v)) if not isinstance(v, int) else "")
+@pytest.mark.parametrize(("kind", "modulus", "total", "turned"), PRODUCTS)
 def test_one_hot_rows_pick_rows(kind: Any, modulus: int, total: Any, turned: tuple[bool, bool], arch: str) -> None:
     depth, rows, columns = 64, 32, 48
     pick = (5 * np.arange(rows) + 3) % depth
@@ -132,9 +141,9 @@ def test_f32_products_keep_all_digits(arch: str) -> None:
 
 def test_scaled_products_are_refused_where_there_are_none() -> None:
     program = Program()
-    for name, shape, kind in (("%a", (16, 128), F8["f8e4m3fn"]), ("%b", (128, 16), F8["f8e4m3fn"]),
-                              ("%s", (16, 4), DTYPES["e8m0"].numpy), ("%t", (4, 16), DTYPES["e8m0"].numpy)):  # fmt: skip
-        program.load(name, np.ones(shape, np.float32).astype(kind))
+    for name, shape, kind in (("%a", (16, 128), "f8e4m3fn"), ("%b", (128, 16), "f8e4m3fn"), ("%s", (16, 4), "e8m0"),
+                              ("%t", (4, 16), "e8m0")):  # fmt: skip
+        program.load(name, np.ones(shape, np.float32).astype(DTYPES[kind].numpy))
     program.constant("%c", "dense<0.0>", "tensor<16x16xf32>")
     program.lines.append(
         '%d = "hkc_tile.dot_scaled"(%a, %s, %b, %t, %c) : (tensor<16x128xf8E4M3FN>, tensor<16x4xf8E8M0FNU>,'
@@ -229,6 +238,24 @@ def test_atomics_of_other_dtypes_are_refused() -> None:
         program.run("gfx950")
 
 
+@pytest.mark.parametrize("arch", CHIPS)
+def test_a_false_assertion_stops_the_kernel(arch: str) -> None:
+    program = Program()
+    kind = program.load("%x", np.arange(64, dtype=np.float32))
+    program.constant("%c", "dense<63.0>", kind)
+    program.lines += [
+        f"%ok = arith.cmpf olt, %x, %c : {kind}",
+        '"hkc_tile.assert"(%ok) {message = "below 63"} : (tensor<64xi1>) -> ()',
+    ]
+    program.store("%x", (64,), np.float32)
+    with pytest.raises(HkcError, match="trap"):
+        program.run(arch)
+    with pytest.raises(HkcError, match=r"HK720.*below 63"):
+        program.meant()
+    program.arrays["%x_from"] = np.arange(64, dtype=np.float32) - 1
+    program.check(arch, exact=True)
+
+
 # Functions.
 
 
@@ -237,9 +264,29 @@ def test_atomics_of_other_dtypes_are_refused() -> None:
 @pytest.mark.parametrize("name", ["tanh", "erf", "sin", "cos"])
 def test_functions_keep_their_bounds(name: str, element: str, arch: str) -> None:
     rng = np.random.default_rng(4)
-    ends = [0, -0.0, np.inf, -np.inf, np.nan, 1e-40, -3e-45, 0.5, 1, 3, 6, 0.55, 0.921875, 1e4, -1e4, 3e38, 1e15, 355 / 113]
+    ends = [
+        0,
+        -0.0,
+        np.inf,
+        -np.inf,
+        np.nan,
+        1e-40,
+        -3e-45,
+        0.5,
+        1,
+        3,
+        6,
+        0.55,
+        0.921875,
+        1e4,
+        -1e4,
+        3e38,
+        1e15,
+        22 / 7,
+    ]
     with np.errstate(all="ignore"):
-        x = np.concatenate([ends, rng.standard_normal(400) * 3, rng.standard_normal(94) * 1e5]).astype(DTYPES[element].numpy)
+        x = np.concatenate([ends, rng.standard_normal(400) * 3, rng.standard_normal(94) * 1e5])
+        x = x.astype(DTYPES[element].numpy)
     program = Program()
     kind = program.load("%x", x)
     program.lines.append(f'%r = "math.{name}"(%x) : ({kind}) -> {kind}')
@@ -286,7 +333,8 @@ def test_philox_is_philox() -> None:
     zero = [int(w[0]) for w in philox([np.zeros(1)] * 4, (0, 0))]
     assert zero == [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
     full = 0xFFFFFFFF
-    assert [int(w[0]) for w in philox([np.full(1, full)] * 4, (full, full))] == [0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD]
+    ones = [int(w[0]) for w in philox([np.full(1, full)] * 4, (full, full))]
+    assert ones == [0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD]
 
 
 def mask(arch: str, shape: tuple[int, int], waves: int, batch: int = 0, seed: int = 1234567890123) -> Any:
