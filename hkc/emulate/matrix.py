@@ -11,6 +11,9 @@ tests hold vectors made with it. For the chip after it the same rule is assumed:
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +30,9 @@ CUT, DEEP = 24, 31
 
 _CHUNK = 1 << 15
 """Results worked on at a time, so that intermediates stay in the cache."""
+
+_MOST_THREADS = 8
+"""More only wait for each other: between two NumPy calls each needs Python's lock."""
 
 
 @dataclass(frozen=True)
@@ -53,15 +59,30 @@ def aligned_sums(a: Operand, b: Operand, c: F32, length: int, paired: bool) -> F
     step = max(1, _CHUNK // (m * n))
     result = np.empty((groups, m, n), np.float32)
     narrow = _narrow(a, b)
-    for start in range(0, groups, step):
-        part = slice(start, start + step)
-        sides = [_along_k(x, part, narrow) for x in (a, b)]
-        total = c[part]
-        for first in range(0, k, length):
-            last = min(first + length, k)
-            total = _group(sides[0], sides[1], total, range(first, last), paired, narrow)
-        result[part] = total
+    parts = [slice(start, start + step) for start in range(0, groups, step)]
+
+    def add(parts: list[slice]) -> None:
+        with np.errstate(all="ignore"):
+            for part in parts:
+                sides = [_along_k(x, part, narrow) for x in (a, b)]
+                total = c[part]
+                for first in range(0, k, length):
+                    last = min(first + length, k)
+                    total = _group(sides[0], sides[1], total, range(first, last), paired, narrow)
+                result[part] = total
+
+    _share(add, parts)
     return result
+
+
+def _share(work: Callable[[list[slice]], None], parts: list[slice]) -> None:
+    """Do the parts on all cores: NumPy lets go of Python's lock. Threads last for one call, so forks find none."""
+    threads = min(len(os.sched_getaffinity(0)), _MOST_THREADS, len(parts) // 2)
+    if threads < 2:
+        work(parts)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(work, (parts[i::threads] for i in range(threads))))
 
 
 def _narrow(a: Operand, b: Operand) -> bool:
