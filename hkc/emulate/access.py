@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hkc.emulate.decode import Decoded
 from hkc.emulate.memory import Mask, Offsets, Space, Words
-from hkc.emulate.outstanding import Counter, Rows
+from hkc.emulate.observe import SpaceName, announce, followed
+from hkc.emulate.outstanding import Counter, Happen, Picked, Rows
 from hkc.emulate.state import State
 from hkc.emulate.waves import U32, U64, Waves
 
-Picked = slice | NDArray[np.int64]
 Combine = Callable[[Words, Words], Words]
 """An atomic operation: (old, data) → new, all [lanes, words]."""
 
@@ -75,6 +75,7 @@ STORES = {
 class Target:
     """Where addresses of one instruction lead: a counter to wait on, and a rule that finds the bytes."""
 
+    name: SpaceName | Literal["flat"]
     counter: Counter
     fetch: Callable[[State, Rows, U64, Mask, int, Decoded], tuple[Words, Mask | None]]
     put: Callable[[State, Rows, U64, Mask, Words, int, Decoded], None]
@@ -89,6 +90,9 @@ def load(w: Waves, target: Target, form: Format, register: int, addresses: U64, 
     if w.taint is not None:
         w.consume("an address")
     state, by = w.state, w.by
+    after: tuple[Happen, ...] = ()
+    if state.listeners:
+        mask, after = announce(w, target.name, "load", target.counter, addresses, mask, form.nbytes)
     old = None
     if form.half:
         old = w.read(register).copy()
@@ -108,7 +112,7 @@ def load(w: Waves, target: Target, form: Format, register: int, addresses: U64, 
             word = words[..., i] if old is None else form.merge(words[..., i], old[picked])
             state.land(register + i, rows, written[picked], word)
 
-    state.outstanding.defer(target.counter, w.rows, happen)
+    state.outstanding.defer(target.counter, w.rows, followed(happen, after))
 
 
 def report_stale(state: State, by: Decoded, rows: Rows, addresses: U64, stale: Mask) -> None:
@@ -134,11 +138,14 @@ def store(w: Waves, target: Target, form: Format, register: int, addresses: U64,
     if w.taint is not None:
         w.consume("a stored value")
     state, by = w.state, w.by
+    after: tuple[Happen, ...] = ()
+    if state.listeners:
+        mask, after = announce(w, target.name, "store", target.counter, addresses, mask, form.nbytes, words)
 
     def happen(rows: Rows, picked: Picked) -> None:
         target.put(state, rows, addresses[picked], mask[picked], words[picked], form.nbytes, by)
 
-    state.outstanding.defer(target.counter, w.rows, happen)
+    state.outstanding.defer(target.counter, w.rows, followed(happen, after))
 
 
 def atomic(
@@ -155,6 +162,9 @@ def atomic(
     if w.taint is not None:
         w.consume("an operand of an atomic")
     state, by = w.state, w.by
+    after: tuple[Happen, ...] = ()
+    if state.listeners:
+        mask, after = announce(w, target.name, "atomic", target.counter, addresses, mask, 4 * keep)
     if register is not None:
         for i in range(keep):
             state.launch_flight(register + i, w.rows, mask)
@@ -167,7 +177,7 @@ def atomic(
             for i in range(keep):
                 state.land(register + i, rows, mask[picked], old[..., i])
 
-    state.outstanding.defer(target.counter, w.rows, happen)
+    state.outstanding.defer(target.counter, w.rows, followed(happen, after))
 
 
 def modify(space: Space, offsets: Offsets, words: Words, combine: Combine, keep: int) -> Words:

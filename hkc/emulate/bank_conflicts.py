@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hkc.emulate.decode import Decoded
-from hkc.emulate.memory import Mask
+from hkc.emulate.observe import Access, Observer
 from hkc.layout.banks import conflicts
 from hkc.targets.chip import Chip
+
+if TYPE_CHECKING:
+    from hkc.emulate.outstanding import Happen
+    from hkc.emulate.state import State
 
 MOVES = ("ds_read", "ds_write")
 """What instructions that move data between registers and LDS start with; lane permutations touch no bank."""
@@ -31,21 +35,23 @@ class Observed:
 
 
 @dataclass
-class BankObserver:
+class BankObserver(Observer):
     """An observer of launches that counts, per instruction, the clocks that its addresses cost the LDS of a chip."""
 
     chip: Chip
     _seen: dict[int, tuple[Decoded, Counter[int]]] = field(default_factory=dict)
 
-    def __call__(self, by: Decoded, addresses: NDArray[np.uint64], mask: Mask) -> None:
-        """Count one part of an instruction: byte addresses [wave, lane] and the lanes that take part."""
-        if not by.base.startswith(MOVES):
-            return
+    def access(self, state: State, access: Access) -> Happen | None:
+        """Count one part of an instruction."""
+        by = access.by
+        if access.space != "lds" or not by.base.startswith(MOVES):
+            return None
         timing = self.chip.lds.access(by.base)
-        active = np.broadcast_to(mask, addresses.shape)
-        clocks = conflicts(addresses.astype(np.int64), timing.bytes, timing.phases, timing.banks, active).sum(axis=-1)
+        active = np.broadcast_to(access.mask, access.addresses.shape)
+        clocks = conflicts(access.addresses.astype(np.int64), timing.bytes, timing.phases, timing.banks, active).sum(axis=-1)
         _, counts = self._seen.setdefault(by.address, (by, Counter()))
         counts.update(clocks[active.any(axis=-1)].tolist())
+        return None
 
     def instructions(self) -> tuple[Observed, ...]:
         """All LDS instructions that were executed, by address."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hkc.machine.lines import Line
 from hkc.support.errors import HkcError, error
 
 if TYPE_CHECKING:
@@ -12,11 +13,22 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class Party:
+    """The other side of a finding: the instruction (address and text), and the wave, counted over the launch."""
+
+    address: int
+    text: str
+    wave: int
+    line: Line | None = None
+
+
+@dataclass(frozen=True)
 class Finding:
     """One questionable deed of the program: its kind, where (address and text), and what exactly.
 
     `wave` counts the waves of the whole launch; `lane` is the first lane concerned. `count` says how often the same
-    thing happened at the same instruction; only the first is described.
+    thing happened at the same instruction; only the first is described. `line` is the source line, where the code
+    object or its caller knows it; `other` is who else took part.
     """
 
     kind: str
@@ -26,6 +38,9 @@ class Finding:
     wave: int
     lane: int
     count: int = 1
+    workgroup: int = 0
+    other: Party | None = None
+    line: Line | None = None
 
 
 def where(instruction: Decoded) -> str:

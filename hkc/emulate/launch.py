@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from hkc.emulate.faults import Finding
 from hkc.emulate.memory import Memory
+from hkc.emulate.observe import Observer
 from hkc.emulate.program import Program
 from hkc.emulate.registry import Context
 from hkc.emulate.scheduler import Code, Scheduler
-from hkc.emulate.state import LANES, Findings, Observer, Shape, State
+from hkc.emulate.state import LANES, Findings, Shape, State
 from hkc.machine.codeobject import Kernel
 from hkc.machine.elf import Relocation
 from hkc.support.errors import error
@@ -86,14 +87,15 @@ def launch(
     seed: int = 0,
     dynamic_lds: int = 0,
     progress: Progress | None = None,
-    observer: Observer | None = None,
+    observers: Sequence[Observer] = (),
     limit: int = INSTRUCTION_LIMIT,
 ) -> Result:
     """Run a kernel over its whole grid. `kernarg` holds the explicit arguments; hidden ones are filled in.
 
     `seed` 0 runs waves in lockstep wherever they are at the same instruction; any other seed interleaves them in an
-    order drawn from it. `observer` is shown the addresses of all LDS instructions. A batch of workgroups that takes
-    more than `limit` steps is stopped. Raises HkcError HK7xx for whatever the hardware would not survive.
+    order drawn from it. `observers` see what happens (`hkc.emulate.checks.observers` makes checkers). A batch of
+    workgroups that takes more than `limit` steps is stopped. Raises HkcError HK7xx for whatever the hardware would not
+    survive.
     """
     kernel = program.kernel(symbol)
     _check(kernel, workgroups, threads)
@@ -107,13 +109,16 @@ def launch(
     memory.write(packet, _packet(kernel, workgroups, threads, where))
     lds = kernel.descriptor.lds + dynamic_lds
     dispatch = Dispatch(kernel, workgroups, threads, where, arguments, packet, lds, base)
-    code = Code(program, Context(kernel.descriptor.accum_offset, program.isa, kernel.descriptor.agprs))
-    findings = Findings()
+    context = Context(kernel.descriptor.accum_offset, program.isa, kernel.descriptor.agprs)
+    code = Code(program, context, observers)
+    findings = Findings(dispatch.waves_per_group)
+    for observer in observers:
+        observer.start(program)
     chance = random.Random(seed) if seed else None
     with np.errstate(all="ignore"):
-        _run(dispatch, code, memory, findings, chance, progress, observer, limit)
+        _run(dispatch, code, memory, findings, chance, progress, limit)
     counts = code.counts()
-    return Result(sum(counts.values()), counts, findings.all())
+    return Result(sum(counts.values()), counts, tuple(map(program.located, findings.all())))
 
 
 def _run(
@@ -123,13 +128,13 @@ def _run(
     findings: Findings,
     chance: random.Random | None,
     progress: Progress | None,
-    observer: Observer | None,
     limit: int,
 ) -> None:
     total = dispatch.groups
     for first, last in _batches(dispatch):
         state = _state(dispatch, memory, findings, first, last)
-        state.observer, state.code_base = observer, dispatch.code_base
+        state.code_base = dispatch.code_base
+        state.observe(code.observers)
 
         def tick(fraction: float, first: int = first, last: int = last) -> None:
             if progress is not None:
@@ -241,6 +246,8 @@ def _scalars(state: State, dispatch: Dispatch, groups: NDArray[np.int64]) -> Non
     }
     for run in descriptor.system_sgprs:
         state.scalar[run.first] = ids[run.name].astype(np.uint32)
+    given = (*descriptor.user_sgprs, *descriptor.system_sgprs)
+    state.forget_scalars({run.first + i for run in given for i in range(run.count)})
 
 
 def _workitems(state: State, dispatch: Dispatch, groups: int) -> None:

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 Rows = NDArray[np.int64]
 Counter = Literal["vm", "lds", "scalar"]
-Happen = Callable[[Rows, "slice | NDArray[np.int64]"], None]
+Picked = slice | NDArray[np.int64]
+Happen = Callable[[Rows, Picked], None]
 """Carries out an operation for the waves `rows`, which stand at `picked` among the waves that issued it."""
 
 
@@ -27,6 +28,11 @@ class Entry:
     rows: Rows
     order: NDArray[np.int64]
     happen: Happen
+
+
+MOST: dict[Counter, int] = {"vm": 63, "lds": 15, "scalar": 15}
+"""What the counters count to (CDNA3 ISA manual, s_waitcnt). A wave does not issue what a full counter can't count, so
+whatever is older has happened: LLVM leaves out waits that this makes needless."""
 
 
 class Outstanding:
@@ -42,6 +48,8 @@ class Outstanding:
         issued = self._issued[counter]
         issued[rows] += 1
         self._queues[counter].append(Entry(rows, issued[rows], happen))
+        if len(self._queues[counter]) > MOST[counter]:
+            self._drain(counter, rows, MOST[counter])
 
     def same_operation(self, counter: Counter, rows: Rows) -> None:
         """The next operation is a further part of the last one: the counter counts them once."""
@@ -88,7 +96,7 @@ class Outstanding:
         whole = entry.happen
         whole(entry.rows[now], now)
 
-        def rest(rows: Rows, picked: slice | NDArray[np.int64]) -> None:
+        def rest(rows: Rows, picked: Picked) -> None:
             whole(rows, later[picked])
 
         return Entry(entry.rows[later], entry.order[later], rest)

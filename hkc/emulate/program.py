@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hkc.emulate.decode import Decoded, decode
+from hkc.emulate.faults import Finding
 from hkc.emulate.indexing import resolve
 from hkc.emulate.isa import Isa
 from hkc.emulate.isa import load as load_isa
 from hkc.machine.codeobject import CodeObject, Kernel
 from hkc.machine.disassemble import disassemble
+from hkc.machine.lines import Line, line_table, place
 
 
 @dataclass(frozen=True)
 class Program:
-    """Kernels, instructions in address order, and the position of each address. Addresses are those of the file."""
+    """Kernels, instructions in address order, the position of each address, and which source line made what.
+
+    Addresses are those of the file.
+    """
 
     code: CodeObject
     isa: Isa
     instructions: tuple[Decoded, ...]
     positions: dict[int, int]
+    lines: tuple[Line, ...] = ()
 
     @classmethod
-    def load(cls, hsaco: bytes, chips: Path | None = None) -> Program:
-        """Read a linked code object. `chips` is a further folder of chip tables.
+    def load(cls, hsaco: bytes, chips: Path | None = None, lines: tuple[Line, ...] = ()) -> Program:
+        """Read a linked code object. `chips` is a further folder of chip tables; `lines` stands in for a line table.
 
         Raises HK6xx for a broken code object, HK706 for a chip without an `isa.toml`.
         """
@@ -37,7 +43,15 @@ class Program:
             for i in disassemble(segment.content, code.arch, segment.address)
         )
         instructions = tuple(resolve(decoded))
-        return cls(code, isa, instructions, {x.address: n for n, x in enumerate(instructions)})
+        positions = {x.address: n for n, x in enumerate(instructions)}
+        return cls(code, isa, instructions, positions, lines or line_table(hsaco))
+
+    def located(self, finding: Finding) -> Finding:
+        """The finding with source lines for both parties, as far as they are known."""
+        other = finding.other
+        if other is not None:
+            other = replace(other, line=place(self.lines, other.address))
+        return replace(finding, line=place(self.lines, finding.address), other=other)
 
     def kernel(self, name: str | None) -> Kernel:
         """The kernel called `name` (or its descriptor's symbol `name.kd`); None: the only one."""

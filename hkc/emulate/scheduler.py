@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hkc.emulate.observe import Observer
 from hkc.emulate.program import Program
 from hkc.emulate.registry import Context, Step, bind
 from hkc.emulate.semantics.control import BARRIER, END
@@ -27,9 +28,10 @@ Rows = NDArray[np.int64]
 class Code:
     """The program bound to a kernel: steps are built when first reached."""
 
-    def __init__(self, program: Program, context: Context) -> None:
+    def __init__(self, program: Program, context: Context, observers: Sequence[Observer] = ()) -> None:
         self.program = program
         self.context = context
+        self.observers = observers
         self.steps: list[Step | None] = [None] * len(program.instructions)
         self.executed: list[int] = [0] * len(program.instructions)
 
@@ -37,7 +39,11 @@ class Code:
         """The step at a position, built on demand. Raises HK701..HK703."""
         found = self.steps[position]
         if found is None:
-            found = self.steps[position] = bind(self.program.instructions[position], self.context)
+            instruction = self.program.instructions[position]
+            found = bind(instruction, self.context)
+            for observer in self.observers:
+                found = observer.step(instruction, found, self.context)
+            self.steps[position] = found
         return found
 
     def position(self, address: int) -> int:
@@ -78,6 +84,8 @@ class Scheduler:
             ready = self.running & ~self.waiting
             if not ready.any():
                 self._deadlock()
+            if self.limit <= 0:
+                raise error("HK709", "the program runs for too long: an endless loop?", hint="raise the step limit")
             rows, stop = self._choose(ready)
             self._advance(rows, stop)
             tick(1 - float(self.running.mean()))
@@ -100,16 +108,18 @@ class Scheduler:
         group = Waves(self.state, rows)
         position, count = int(self.at[rows[0]]), len(rows)
         turn = _TURN if self.chance is None else self.chance.randrange(1, 64)
-        for _ in range(min(turn, self.limit)):
+        taken = 0
+        for taken in range(1, min(turn, self.limit) + 1):
             step = steps[position] or code.step(position)
             group.instruction = instructions[position]
             executed[position] += count
             jump = step(group)
-            group.taint = None
+            group.taint = group.scalar_taint = None
             if jump is None:
                 position += 1
             elif (jump != jump[0]).any() or jump[0] < 0:
                 self._behind = -1
+                self.limit -= taken
                 self._leave(group, position, jump)
                 return
             else:
@@ -117,15 +127,13 @@ class Scheduler:
             if position == stop:
                 break
         else:
-            self._tired(turn, count == int(self.running.sum()))
+            self._tired(count == int(self.running.sum()))
             self._behind = position
+        self.limit -= taken
         self.at[rows] = position
 
-    def _tired(self, turn: int, alone: bool) -> None:
-        """A turn is over without an event: others may wait for what this group has outstanding; endless loops end."""
-        self.limit -= turn
-        if self.limit <= 0:
-            raise error("HK709", "the program runs for too long: an endless loop?", hint="raise the instruction limit")
+    def _tired(self, alone: bool) -> None:
+        """A turn is over without an event: others may wait for what this group has outstanding."""
         if not alone:
             self.state.outstanding.finish(np.nonzero(self.running)[0])
 
@@ -135,10 +143,14 @@ class Scheduler:
             rows = group.rows[jump == target]
             if target == END:
                 self.running[rows] = False
+                for observer in self.state.observers:
+                    observer.leave(self.state, rows)
                 self._release(np.unique(self._group_of[rows]))
             elif target == BARRIER:
                 self.at[rows] = position + 1
                 self.waiting[rows] = True
+                for observer in self.state.observers:
+                    observer.arrive(self.state, rows, group.by)
                 self._release(np.unique(self._group_of[rows]))
             else:
                 self.at[rows] = self.code.position(target)
@@ -146,8 +158,10 @@ class Scheduler:
     def _release(self, groups: Rows) -> None:
         """Open the barriers at which every live wave of a workgroup waits."""
         held = (self.waiting | ~self.running).reshape(-1, self.state.shape.waves_per_group)
-        for group in groups[held[groups].all(axis=1)]:
+        for group in groups[held[groups].all(axis=1)].tolist():
             self.waiting[self._group_of == group] = False
+            for observer in self.state.observers:
+                observer.release(self.state, group)
 
     def _deadlock(self) -> None:
         where = sorted({self.code.program.instructions[int(p) - 1].address for p in self.at[self.running]})

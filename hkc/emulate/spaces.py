@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from hkc.emulate.decode import Decoded
 from hkc.emulate.faults import memory_fault
 from hkc.emulate.memory import Mask, Offsets, Space, Words
 from hkc.emulate.operands import PRIVATE_BASE, SHARED_BASE
+from hkc.emulate.observe import SpaceName
 from hkc.emulate.outstanding import Rows
 from hkc.emulate.state import LANES, State
 from hkc.emulate.waves import U64
@@ -30,7 +31,7 @@ def _global_spaces(s: State, rows: Rows, at: U64, mask: Mask, n: int, by: Decode
     return list(s.memory.spaces(at, mask, n, by))
 
 
-GLOBAL = Target("vm", _global_fetch, _global_put, _global_spaces)
+GLOBAL = Target("global", "vm", _global_fetch, _global_put, _global_spaces)
 
 
 def _lds(s: State, rows: Rows, at: U64, mask: Mask, n: int, by: Decoded) -> Parts:
@@ -71,7 +72,7 @@ def _flat(s: State, rows: Rows, at: U64, mask: Mask, n: int, by: Decoded) -> Par
     return parts
 
 
-def _target(counter: Any, find: Any) -> Target:
+def _target(name: SpaceName | Literal["flat"], counter: Any, find: Any) -> Target:
     """A target whose loads and stores go through its spaces."""
 
     def fetch(s: State, rows: Rows, at: U64, mask: Mask, n: int, by: Decoded) -> tuple[Words, Mask | None]:
@@ -92,9 +93,9 @@ def _target(counter: Any, find: Any) -> Target:
         for space, lanes, offsets in find(s, rows, at, mask, n, by):
             space.scatter(offsets[lanes], words[lanes], n)
 
-    return Target(counter, fetch, put, find)
+    return Target(name, counter, fetch, put, find)
 
 
-LDS = _target("lds", _lds)
-SCRATCH = _target("vm", _scratch)
-FLAT = _target("vm", _flat)
+LDS = _target("lds", "lds", _lds)
+SCRATCH = _target("scratch", "vm", _scratch)
+FLAT = _target("flat", "vm", _flat)

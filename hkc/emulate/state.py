@@ -7,16 +7,17 @@ contiguous block per operand. Accumulation registers follow the ordinary ones.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hkc.emulate.decode import SGPR_COUNT
-from hkc.emulate.faults import Finding
+from hkc.emulate.decode import EXEC, SGPR_COUNT
+from hkc.emulate.faults import Finding, Party
 from hkc.emulate.memory import POISON, Mask, Memory, Space
+from hkc.emulate.observe import Observer, listeners
 from hkc.emulate.outstanding import Outstanding
 
 if TYPE_CHECKING:
@@ -25,10 +26,6 @@ if TYPE_CHECKING:
 LANES = 64
 UNWRITTEN, IN_FLIGHT = 1, 2
 """Bits of a register's flag: some lane of some wave was never written; a load into it has not been waited for."""
-
-
-Observer = Callable[["Decoded", NDArray[np.uint64], Mask], None]
-"""Is shown every LDS instruction, part by part: byte addresses [wave, lane] and which lanes take part."""
 
 
 @dataclass(frozen=True)
@@ -44,25 +41,24 @@ class Shape:
 
 
 class Findings:
-    """Findings, at most one per kind and instruction, with counts."""
+    """Findings, at most one per kind, instruction and other party's instruction, with counts."""
 
-    def __init__(self) -> None:
-        self._first: dict[tuple[str, int], Finding] = {}
-        self._counts: Counter[tuple[str, int]] = Counter()
+    def __init__(self, waves_per_group: int = 1) -> None:
+        self._waves_per_group = waves_per_group
+        self._first: dict[tuple[str, int, int], Finding] = {}
+        self._counts: Counter[tuple[str, int, int]] = Counter()
 
-    def add(self, kind: str, by: Decoded, message: str, wave: int, lane: int) -> None:
+    def add(self, kind: str, by: Decoded, message: str, wave: int, lane: int, other: Party | None = None) -> None:
         """Record one; `wave` counts over the launch."""
-        key = (kind, by.address)
+        key = (kind, by.address, -1 if other is None else other.address)
         self._counts[key] += 1
         if key not in self._first:
-            self._first[key] = Finding(kind, by.address, by.text, message, wave, lane)
+            group = wave // self._waves_per_group
+            self._first[key] = Finding(kind, by.address, by.text, message, wave, lane, workgroup=group, other=other)
 
     def all(self) -> tuple[Finding, ...]:
         """In the order in which they were first seen."""
-        return tuple(
-            Finding(f.kind, f.address, f.text, f.message, f.wave, f.lane, self._counts[k])
-            for k, f in self._first.items()
-        )
+        return tuple(replace(f, count=self._counts[k]) for k, f in self._first.items())
 
 
 class State:
@@ -82,6 +78,8 @@ class State:
         self.scalar = np.full((SGPR_COUNT, shape.waves), POISON, np.uint32)
         self.scalar_flags = bytearray(SGPR_COUNT)
         self.scalar_in_flight = np.zeros((SGPR_COUNT, shape.waves), np.bool_)
+        self.scalar_unwritten = np.zeros((SGPR_COUNT, shape.waves), np.bool_)
+        self.scc_unwritten: NDArray[np.bool_] | None = None
         self.exec_mask = np.ones((shape.waves, LANES), np.bool_)
         self.scc = np.zeros(shape.waves, np.bool_)
         self.mode = np.zeros(shape.waves, np.uint32)
@@ -91,8 +89,41 @@ class State:
         self.lds_base = np.repeat(np.arange(groups, dtype=np.int64) * shape.lds, shape.waves_per_group)
         self.scratch = Space(shape.waves * LANES * shape.scratch)
         self.outstanding = Outstanding(shape.waves)
-        self.observer: Observer | None = None
+        self.observers: tuple[Observer, ...] = ()
+        self.listeners: tuple[Observer, ...] = ()
         self.code_base = 0
+
+    def observe(self, observers: Iterable[Observer]) -> None:
+        """From now on these see what happens here."""
+        self.observers = tuple(observers)
+        self.listeners = listeners(self.observers)
+        for observer in self.observers:
+            observer.begin(self)
+
+    def forget_scalars(self, but: Collection[int]) -> None:
+        """All scalar registers and SCC count as never written, but for these."""
+        self.scc_unwritten = np.ones(self.shape.waves, np.bool_)
+        for register in set(range(EXEC)) - set(but):
+            self.scalar_unwritten[register] = True
+            self.scalar_flags[register] |= UNWRITTEN
+
+    def launch_scalar(self, register: int, rows: NDArray[np.int64]) -> None:
+        """A load into a scalar register was issued: it is poison until it lands."""
+        self.scalar[register, rows] = POISON
+        self.scalar_flags[register] |= IN_FLIGHT
+        self.scalar_in_flight[register, rows] = True
+
+    def land_scalar(self, register: int, rows: NDArray[np.int64], values: NDArray[np.uint32]) -> None:
+        """The load's data arrives: `values` [rows]."""
+        self.scalar[register, rows] = values
+        self.scalar_in_flight[register, rows] = False
+        self.scalar_unwritten[register, rows] = False
+        self.settle_scalar(register)
+
+    def settle_scalar(self, register: int) -> None:
+        """Bring a scalar register's flag up to date."""
+        flight = IN_FLIGHT if self.scalar_in_flight[register].any() else 0
+        self.scalar_flags[register] = flight | (UNWRITTEN if self.scalar_unwritten[register].any() else 0)
 
     def whole(self, register: int) -> Mask:
         """The never-written lanes of `register` as bool [wave, lane], created on demand."""

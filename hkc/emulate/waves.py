@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hkc.emulate.decode import EXEC, VCC
+from hkc.emulate.decode import EXEC, M0, VCC
 from hkc.emulate.faults import unsupported
 from hkc.emulate.memory import Mask
 from hkc.emulate.state import IN_FLIGHT, LANES, UNWRITTEN, State
@@ -22,6 +22,9 @@ _ROUND_F32, _ROUND_F64, _DENORM_F32, _DENORM_F64 = 0x3, 0xC, 0x30, 0xC0
 DX10_CLAMP, IEEE = 1 << 8, 1 << 9
 """Bits of the mode register: clamp turns NaN into 0; signalling NaNs are quieted by minimum and maximum."""
 
+SPECIAL = {VCC: "vcc_lo", VCC + 1: "vcc_hi", M0: "m0"}
+"""Names of scalar registers that have one."""
+
 
 def lane_bits(mask: Mask) -> U64:
     """bool [..., 64] → one uint64 per wave, lane 0 lowest."""
@@ -34,6 +37,11 @@ def lane_mask(bits: U64) -> Mask:
     return np.unpackbits(raw, axis=-1, bitorder="little").view(np.bool_)
 
 
+def _all_lanes(waves: NDArray[np.bool_]) -> Mask:
+    """bool [waves] → [waves, lanes]."""
+    return np.broadcast_to(waves[:, None], (len(waves), LANES))
+
+
 class Waves:
     """The waves `rows` of a state. Arrays that go in and out are [waves, lanes] or broadcast to it, scalars [waves]."""
 
@@ -44,6 +52,7 @@ class Waves:
         self.whole = self.count == state.shape.waves
         self.instruction: Decoded | None = None
         self.taint: Mask | None = None
+        self.scalar_taint: NDArray[np.bool_] | None = None
         self._registers = state.registers
         self._flags = state.flags
         self._scalar_flags = state.scalar_flags
@@ -89,11 +98,18 @@ class Waves:
     @property
     def scc(self) -> NDArray[np.bool_]:
         """The condition bit of each wave."""
+        if self.state.scc_unwritten is not None:
+            self._taint_scalar(self.state.scc_unwritten[self.rows])
         return self.state.scc if self.whole else self.state.scc[self.rows]
 
     @scc.setter
     def scc(self, value: NDArray[np.bool_]) -> None:
-        self.state.scc[self.rows] = value
+        state = self.state
+        state.scc[self.rows] = value
+        if state.scc_unwritten is not None or self.scalar_taint is not None:
+            unwritten = np.zeros(state.shape.waves, np.bool_) if state.scc_unwritten is None else state.scc_unwritten
+            unwritten[self.rows] = False if self.scalar_taint is None else self.scalar_taint
+            state.scc_unwritten = unwritten if unwritten.any() else None
 
     # vector registers
 
@@ -175,20 +191,24 @@ class Waves:
     def set_scalar(self, register: int, value: U32) -> None:
         """Write one word per wave."""
         if register >= EXEC:
+            if self.scalar_taint is not None:
+                self.consume("EXEC")
             shift = np.uint64(32 * (register - EXEC))
             keep = self.exec & ~(np.uint64(0xFFFFFFFF) << shift)
             self.exec = keep | np.asarray(value, np.uint64) << shift
             return
-        if self._scalar_flags[register]:
-            self._suspect_scalar(register)
         if self.whole:
             self.state.scalar[register] = value
         else:
             self.state.scalar[register, self.rows] = value
+        if self._scalar_flags[register] or self.scalar_taint is not None:
+            self._track_scalar(register)
 
     def set_scalar64(self, register: int, value: U64) -> None:
         """Write a register pair, or EXEC."""
         if register == EXEC:
+            if self.scalar_taint is not None:
+                self.consume("EXEC")
             self.exec = value
             return
         wide = np.asarray(value, np.uint64)
@@ -196,10 +216,26 @@ class Waves:
         self.set_scalar(register + 1, (wide >> np.uint64(32)).astype(np.uint32))
 
     def _suspect_scalar(self, register: int) -> None:
+        self._find_flight(register, "is read before its load was waited for")
+        self._taint_scalar(self.state.scalar_unwritten[register, self.rows])
+
+    def _find_flight(self, register: int, what: str) -> None:
         hit = self.state.scalar_in_flight[register, self.rows]
         if hit.any():
-            wide = np.broadcast_to(hit[:, None], (self.count, LANES))
-            self.find("missing wait", f"s{register} is used before its load was waited for", wide)
+            self.find("missing wait", f"{SPECIAL.get(register, f's{register}')} {what}", _all_lanes(hit))
+
+    def _taint_scalar(self, hit: NDArray[np.bool_]) -> None:
+        if hit.any():
+            self.scalar_taint = hit if self.scalar_taint is None else self.scalar_taint | hit
+            wide = _all_lanes(hit) & self.mask
+            if wide.any():
+                self.taint = wide if self.taint is None else self.taint | wide
+
+    def _track_scalar(self, register: int) -> None:
+        state = self.state
+        self._find_flight(register, "is written while a load into it is outstanding")
+        state.scalar_unwritten[register, self.rows] = False if self.scalar_taint is None else self.scalar_taint
+        state.settle_scalar(register)
 
     def lanes_of(self, register: int) -> Mask:
         """A scalar register pair as a lane mask [waves, lanes]."""
@@ -227,6 +263,7 @@ class Waves:
 
     def consume(self, what: str) -> None:
         """A value with visible effect was used: report it if it comes from something never written."""
-        if self.taint is not None:
-            self.find("uninitialised", f"{what} depends on a register that was never written", self.taint)
-            self.taint = None
+        tainted = self.taint if self.scalar_taint is None else _all_lanes(self.scalar_taint)
+        if tainted is not None:
+            self.find("uninitialised", f"{what} depends on a register that was never written", tainted)
+        self.taint = self.scalar_taint = None

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
 
 from hkc.emulate import Memory, Program, launch
 from hkc.emulate.memory import Space
-from hkc.emulate.state import Observer
+from hkc.emulate.observe import Observer
 from hkc.handover import Binary
 from hkc.machine.abi import View, pack
+from hkc.machine.lines import Line
 from hkc.runtime.arguments import Arguments, workgroups
 from hkc.runtime.arrays import Tensor
 from hkc.runtime.device import PAGE, LaunchResult, Progress, Region, moved, regions
@@ -25,14 +26,14 @@ class Emulator:
 
     Accesses outside the tensors fault. Gaps between the elements of a strided tensor count as never written: reading
     them is a finding, storing to them a bug. `seed` other than 0 interleaves the waves in an order drawn from it;
-    `observer` is shown the addresses of all LDS instructions.
+    `observers` see what happens.
     """
 
     name = "emulator"
 
-    def __init__(self, seed: int = 0, observer: Observer | None = None) -> None:
+    def __init__(self, seed: int = 0, observers: Sequence[Observer] = ()) -> None:
         self.seed = seed
-        self.observer = observer
+        self.observers = observers
 
     def run(self, binary: Binary, arguments: Arguments, progress: Progress | None = None) -> LaunchResult:
         """See `Device.run`.
@@ -51,7 +52,7 @@ class Emulator:
         entry = info.entry(copies.views)
         try:
             result = launch(
-                _program(binary.hsaco),
+                _program(binary.hsaco, binary.lines),
                 entry.symbol,
                 workgroups=(count, 1, 1),
                 threads=(info.waves * wave, 1, 1),
@@ -59,7 +60,7 @@ class Emulator:
                 memory=copies.memory,
                 seed=self.seed,
                 progress=progress,
-                observer=self.observer,
+                observers=self.observers,
             )
         except HkcError as failure:
             raise HkcBug(f"`{entry.symbol}` stops on the emulator: {failure}", details=str(failure)) from failure
@@ -69,8 +70,8 @@ class Emulator:
 
 
 @lru_cache(maxsize=8)
-def _program(hsaco: bytes) -> Program:
-    return Program.load(hsaco)
+def _program(hsaco: bytes, lines: tuple[Line, ...]) -> Program:
+    return Program.load(hsaco, lines=lines)
 
 
 class _Copies:

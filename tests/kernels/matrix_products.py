@@ -64,5 +64,5 @@ def run(kernel: CompiledKernel, *arrays: np.ndarray) -> tuple[np.ndarray, Launch
     """The output of a launch on the emulator, and what happened."""
     observer = BankObserver(load(kernel.arch))
     arguments = kernel.bind(*arrays)
-    happened = kernel.launch(arguments, Emulator(observer=observer))
+    happened = kernel.launch(arguments, Emulator(observers=[observer]))
     return arguments.results(kernel.info)[0], happened, observer

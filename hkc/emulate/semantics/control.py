@@ -51,6 +51,8 @@ def _(instruction: Decoded, context: Context) -> Step:
 
     def step(w: Waves) -> NDArray[np.int64] | None:
         taken = condition(w)
+        if w.scalar_taint is not None:
+            w.consume("a branch")
         if not taken.any():
             return None
         return np.where(taken, np.int64(target), np.int64(following))

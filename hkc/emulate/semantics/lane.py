@@ -36,7 +36,7 @@ def _(instruction: Decoded, context: Context) -> Step:
         chosen = np.broadcast_to(lane(w) & np.uint32(63), (w.count,))
         values = np.broadcast_to(read(w), w.mask.shape)
         # EXEC plays no part here, so neither does the check of the active lanes
-        w.taint = None
+        w.taint = w.scalar_taint = None
         w.set_scalar(target, values[np.arange(w.count), chosen])
 
     return step
@@ -78,7 +78,9 @@ def _(instruction: Decoded, context: Context) -> Step:
     mode = np.uint32((instruction.encoding[1] & 0xF) << 12)
 
     def step(w: Waves) -> None:
-        w.set_scalar(M0, w.scalar(M0) & np.uint32(0xFFFF0F00) | index(w) & np.uint32(0xFF) | mode)
+        kept = w.scalar(M0) & np.uint32(0xFFFF0F00)
+        w.taint = w.scalar_taint = None  # the rest of m0 stays what it was, written or not
+        w.set_scalar(M0, kept | index(w) & np.uint32(0xFF) | mode)
 
     return step
 

@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hkc.emulate import access, atomics, spaces
-from hkc.emulate.access import Format, Picked
+from hkc.emulate.access import Format
 from hkc.emulate.decode import Decoded
 from hkc.emulate.faults import unsupported
 from hkc.emulate.memory import Words
-from hkc.emulate.outstanding import Rows
+from hkc.emulate.observe import announce, followed
+from hkc.emulate.outstanding import Happen, Picked, Rows
 from hkc.emulate.registry import Context, Step, op
 from hkc.emulate.waves import U64, Waves
 
@@ -32,11 +33,8 @@ _STORES = {
 
 
 def _at(w: Waves, register: int, offset: int) -> U64:
-    """The addresses of one part of an instruction, shown to whoever observes the launch."""
-    addresses = w.read(register).astype(np.uint64) + np.uint64(offset)
-    if w.state.observer is not None:
-        w.state.observer(w.by, addresses, w.mask)
-    return addresses
+    """The addresses of one part of an instruction."""
+    return w.read(register).astype(np.uint64) + np.uint64(offset)
 
 
 def _load(form: Format) -> Callable[[Decoded, Context], Step]:
@@ -307,6 +305,9 @@ def load_exchanged(w: Waves, target: int, nbytes: int, addresses: U64, exchange:
     if w.taint is not None:
         w.consume("an address")
     state, by, mask = w.state, w.by, w.mask
+    after: tuple[Happen, ...] = ()
+    if state.listeners:
+        mask, after = announce(w, "lds", "load", "lds", addresses, mask, nbytes)
     for i in range(nbytes // 4):
         state.launch_flight(target + i, w.rows, mask)
 
@@ -318,7 +319,7 @@ def load_exchanged(w: Waves, target: int, nbytes: int, addresses: U64, exchange:
         for i in range(nbytes // 4):
             state.land(target + i, rows, mask[picked], moved[..., i])
 
-    state.outstanding.defer("lds", w.rows, happen)
+    state.outstanding.defer("lds", w.rows, followed(happen, after))
 
 
 for _element in (16, 8, 4):

@@ -8,16 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hkc.emulate.decode import Decoded, Operand
-from hkc.emulate.memory import POISON
 from hkc.emulate.operands import scalar_reader
-from hkc.emulate.outstanding import Rows
+from hkc.emulate.observe import announce, followed
+from hkc.emulate.outstanding import Happen, Picked, Rows
 from hkc.emulate.registry import Context, Step, op
-from hkc.emulate.waves import U32, U64, Waves
+from hkc.emulate.waves import U64, Waves
 
 _WIDTHS = {"dword": 1, "dwordx2": 2, "dwordx4": 4, "dwordx8": 8, "dwordx16": 16}
 
 
-def _offset(instruction: Decoded) -> tuple[list[Operand], int]:
+def offsets_of(instruction: Decoded) -> tuple[list[Operand], int]:
     """The register offsets and the immediate byte offset of the text's third operand and `offset:`."""
     extra = list(instruction.operands[2:])
     fixed = instruction.number("offset")
@@ -29,7 +29,7 @@ def _offset(instruction: Decoded) -> tuple[list[Operand], int]:
 
 def _load(instruction: Decoded, width: int, buffer: bool) -> Step:
     target, base = instruction.operands[0].index, instruction.operands[1].index
-    registers, fixed = _offset(instruction)
+    registers, fixed = offsets_of(instruction)
     readers = [scalar_reader(o, 32, instruction) for o in registers]
 
     def step(w: Waves) -> None:
@@ -40,13 +40,13 @@ def _load(instruction: Decoded, width: int, buffer: bool) -> Step:
         if buffer:
             start = start & np.uint64((1 << 48) - 1)
         address = (start + offset) & ~np.uint64(3)
-        limit = _limit(w, base, offset) if buffer else None
+        limit = limit_of(w, base, offset) if buffer else None
         _issue(w, instruction, target, width, address, limit)
 
     return step
 
 
-def _limit(w: Waves, base: int, offset: U64) -> NDArray[np.int64]:
+def limit_of(w: Waves, base: int, offset: U64) -> NDArray[np.int64]:
     """How many bytes of the buffer are left behind `offset`."""
     stride = w.scalar(base + 1) >> np.uint32(16) & np.uint32(0x3FFF)
     records = w.scalar(base + 2).astype(np.int64) * np.maximum(stride, 1)
@@ -58,31 +58,30 @@ def _issue(
     w: Waves, instruction: Decoded, target: int, width: int, address: U64, limit: NDArray[np.int64] | None
 ) -> None:
     state = w.state
+    if w.scalar_taint is not None:
+        w.consume("an address")
+    after = 4 * np.arange(width)
+    places = address[:, None] + after.astype(np.uint64)
+    inside = np.ones(places.shape, np.bool_) if limit is None else limit[:, None] >= after + 4
+    done: tuple[Happen, ...] = ()
+    if state.listeners:
+        inside, done = announce(w, "global", "load", "scalar", places, inside, 4)
     for i in range(width):
-        state.scalar[target + i, w.rows] = POISON
-        state.scalar_flags[target + i] = 1
-        state.scalar_in_flight[target + i, w.rows] = True
+        state.launch_scalar(target + i, w.rows)
 
-    def happen(rows: Rows, picked: slice | NDArray[np.int64]) -> None:
+    def happen(rows: Rows, picked: Picked) -> None:
+        lanes, where = inside[picked], places[picked]
+        words, stale = state.memory.load(where, lanes, 4, instruction)
+        stale = None if stale is None else stale & lanes
+        if stale is not None and stale.any():
+            row, word = (int(i[0]) for i in np.nonzero(stale))
+            message = f"scalar load of never-written memory at {int(where[row, word]):#x}"
+            state.findings.add("uninitialised", instruction, message, state.first_wave + int(rows[row]), 0)
+        values = np.where(lanes, words.reshape(lanes.shape), np.uint32(0))
         for i in range(width):
-            inside = np.ones(len(rows), np.bool_) if limit is None else limit[picked] >= 4 * i + 4
-            where = address[picked] + np.uint64(4 * i)
-            words, stale = state.memory.load(where[:, None], inside[:, None], 4, instruction)
-            if stale is not None:
-                row = int(np.nonzero(stale[:, 0])[0][0])
-                message = f"scalar load of never-written memory at {int(where[row]):#x}"
-                state.findings.add("uninitialised", instruction, message, state.first_wave + int(rows[row]), 0)
-            _land(w, target + i, rows, np.where(inside, words.reshape(-1)[: len(rows)], np.uint32(0)))
+            state.land_scalar(target + i, rows, values[:, i])
 
-    state.outstanding.defer("scalar", w.rows, happen)
-
-
-def _land(w: Waves, register: int, rows: Rows, values: U32) -> None:
-    state = w.state
-    state.scalar[register, rows] = values
-    state.scalar_in_flight[register, rows] = False
-    if not state.scalar_in_flight[register].any():
-        state.scalar_flags[register] = 0
+    state.outstanding.defer("scalar", w.rows, followed(happen, done))
 
 
 def _builder(width: int, buffer: bool) -> Callable[[Decoded, Context], Step]:

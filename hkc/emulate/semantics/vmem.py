@@ -7,12 +7,12 @@ from collections.abc import Callable
 import numpy as np
 
 from hkc.emulate import access, atomics, spaces
-from hkc.emulate.access import Picked
 from hkc.emulate.decode import M0, Decoded, Operand
 from hkc.emulate.faults import unsupported, wrong_chip
 from hkc.emulate.memory import Mask
 from hkc.emulate.operands import join, scalar_reader
-from hkc.emulate.outstanding import Rows
+from hkc.emulate.observe import announce, followed
+from hkc.emulate.outstanding import Happen, Picked, Rows
 from hkc.emulate.registry import Context, Step, op
 from hkc.emulate.waves import U64, Waves
 
@@ -123,6 +123,11 @@ def direct_to_lds(w: Waves, form: access.Format, addresses: U64, mask: Mask, off
     base = w.scalar(M0).astype(np.uint64) + np.uint64(offset)
     size = max(form.nbytes, 4)
     places = base[:, None] + np.arange(64, dtype=np.uint64) * np.uint64(size)
+    after: tuple[Happen, ...] = ()
+    if state.listeners:
+        mask, after = announce(w, "global", "load", "vm", addresses, mask, form.nbytes)
+        active, written = announce(w, "lds", "store", "vm", places, active, size)
+        after += written
 
     def happen(rows: Rows, picked: Picked) -> None:
         lanes = mask[picked]
@@ -132,7 +137,7 @@ def direct_to_lds(w: Waves, form: access.Format, addresses: U64, mask: Mask, off
         words = np.where(lanes[..., None], form.widen(words), np.uint32(0))
         spaces.LDS.put(state, rows, places[picked], active[picked], words, size, by)
 
-    state.outstanding.defer("vm", w.rows, happen)
+    state.outstanding.defer("vm", w.rows, followed(happen, after))
 
 
 def check_width(instruction: Decoded, context: Context, form: access.Format) -> None:
