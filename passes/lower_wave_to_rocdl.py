@@ -63,7 +63,7 @@ class LowerWaveToRocdl(Pass):
             _declare_lds(module, lds)
         passmanager.PassManager.parse(CONVERSIONS).run(module.operation)
         for function in kernels(module):
-            _mark_kernel(function, _waves(function) * chip.compute.wave)
+            _mark_kernel(function, _waves(function), chip)
 
 
 def _waves(function: Any) -> int:
@@ -97,12 +97,19 @@ def _lower_function(function: Any, b: Rocdl) -> None:
         op.erase()
 
 
-def _mark_kernel(function: Any, threads: int) -> None:
-    """The attributes by which LLVM knows a kernel."""
+def _mark_kernel(function: Any, waves: int, chip: Chip) -> None:
+    """The attributes by which LLVM knows a kernel.
+
+    Where several waves of a workgroup share a SIMD, the plain VGPRs that an instruction can name are all that a wave
+    gets; LLVM would split them into VGPRs and AGPRs and move accumulators between the two.
+    """
+    threads = waves * chip.compute.wave
     function.attributes["rocdl.kernel"] = ir.UnitAttr.get()
     function.attributes["rocdl.flat_work_group_size"] = ir.StringAttr.get(f"{threads},{threads}")
     function.attributes["rocdl.reqd_work_group_size"] = ir.DenseI32ArrayAttr.get([threads, 1, 1])
     pairs = ['["uniform-work-group-size", "true"]', *(f'"amdgpu-no-{name}"' for name in UNUSED_INPUTS)]
+    if waves > chip.compute.simds:
+        pairs.append('["amdgpu-agpr-alloc", "0"]')
     function.attributes["passthrough"] = ir.Attribute.parse(f"[{', '.join(pairs)}]")
 
 

@@ -195,14 +195,16 @@ class LdsReadTransposed:
 class CopyToLds:
     """Copy `bytes` bytes per lane from a buffer (per-lane byte offset) straight into LDS, without registers.
 
-    Lane l's bytes land at `base + l * bytes` of the LDS buffer; `base` is uniform. Asynchronous: the data is there
-    after a `wait_async` (in this wave) and a `barrier` (for the others).
+    Lane l's bytes land at `base + l * bytes` of the LDS buffer; `base` is uniform, as is the second offset into the
+    source, if given. Asynchronous: the data is there after a `wait_async` (in this wave) and a `barrier` (for the
+    others).
     """
 
     source = operand(ANY)
     offset = operand(INTEGER)
     buffer = operand(ANY)
     base = operand(INTEGER)
+    uniform = operand(INTEGER, variadic=True)
     bytes = attribute(INT)
     examples = tuple(
         f'"hkc_wave.copy_to_lds"(%s, %o, %b, %z) {{bytes = {size} : i64}}'
@@ -211,27 +213,40 @@ class CopyToLds:
     )
 
     @staticmethod
-    def infer(source: OpaqueType, offset: Any, buffer: OpaqueType, base: Any, *, bytes: int) -> tuple[()]:
+    def infer(
+        source: OpaqueType, offset: Any, buffer: OpaqueType, base: Any, uniform: tuple[Any, ...], *, bytes: int
+    ) -> tuple[()]:
         if bytes not in (4, 12, 16):
             raise Mismatch(f"a direct copy moves 4, 12 or 16 bytes per lane, not {bytes}")
         return ()
 
     @staticmethod
     def meaning(
-        machine: Workgroup, source: Bytes, offset: Any, buffer: tuple[Bytes, LdsMap], base: Any, *, bytes: int
+        machine: Workgroup,
+        source: Bytes,
+        offset: Any,
+        buffer: tuple[Bytes, LdsMap],
+        base: Any,
+        uniform: tuple[Any, ...],
+        *,
+        bytes: int,
     ) -> None:
-        at = np.asarray(offset).astype(np.uint32).astype(np.int64)
+        at = np.asarray(offset).astype(np.uint32).astype(np.int64) + sum(uniform)
         values = source.read(at, bytes // 4, np.dtype(np.uint32)).view(np.uint8)
         where = np.asarray(base)[..., None] if np.ndim(base) == 1 else np.asarray(base)
         buffer[0].write(where + np.arange(machine.lanes) * bytes, values)
 
     @staticmethod
     def lower(b: Any, op: Any, *operands: Any) -> list[Any]:
-        source, offset, buffer, base = operands
+        source, offset, buffer, base, *uniform = operands
         size, none, aux = op.attributes["bytes"].value, b.i32(0), b.int_attr(0, 32)
         if size not in b.chip.direct_to_lds_bytes:
             widths = b.chip.direct_to_lds_bytes
             raise HkcBug(f"{b.chip.name} copies {widths} bytes per lane straight to LDS, not {size}")
         target = b.gep(buffer, base)
-        b.op("rocdl.raw.ptr.buffer.load.async.lds", [source, target, b.i32(size), offset, none, none], aux=aux)
+        b.op(
+            "rocdl.raw.ptr.buffer.load.async.lds",
+            [source, target, b.i32(size), offset, *(uniform or [none]), none],
+            aux=aux,
+        )
         return []

@@ -45,22 +45,31 @@ class Buffer:
 
 @wave_op("buffer_load", pure=False)
 class BufferLoad:
-    """Read a vector per lane at an unsigned byte offset (i32). Elements out of range read as 0."""
+    """Read a vector per lane at an unsigned byte offset (i32). Elements out of range read as 0.
+
+    A second offset, if given, is the same in all lanes and lies in the buffer; it costs no vector instruction.
+    """
 
     source = operand(ANY)
     offset = operand(INTEGER)
+    uniform = operand(INTEGER, variadic=True)
     d = result(VECTOR)
     examples = ('%v = "hkc_wave.buffer_load"(%r, %o) : (!hkc_wave.descriptor, i32) -> vector<8xbf16>',)
 
     @staticmethod
-    def meaning(machine: Workgroup, source: Bytes, offset: Any, *, size: int, dtype: Any) -> Any:
-        return source.read(np.asarray(offset).astype(np.uint32).astype(np.int64), size, np.dtype(dtype))
+    def meaning(
+        machine: Workgroup, source: Bytes, offset: Any, uniform: tuple[Any, ...], *, size: int, dtype: Any
+    ) -> Any:
+        at = np.asarray(offset).astype(np.uint32).astype(np.int64) + sum(uniform)
+        return source.read(at, size, np.dtype(dtype))
 
     @staticmethod
     def lower(b: Any, op: Any, *operands: Any) -> list[Any]:
         kind = op.results[0].type
         raw = b.raw_type(kind)
-        loaded = b.op("rocdl.raw.ptr.buffer.load", [*operands, b.i32(0)], [raw], aux=b.int_attr(0, 32))
+        source, offset, *uniform = operands
+        inputs = [source, offset, *(uniform or [b.i32(0)])]
+        loaded = b.op("rocdl.raw.ptr.buffer.load", inputs, [raw], aux=b.int_attr(0, 32))
         return [b.from_raw(loaded, kind)]
 
 
