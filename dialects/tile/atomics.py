@@ -36,7 +36,8 @@ class Atomic:
     """`dst[offsets + i]` becomes its sum, maximum or minimum with element i, atomically with respect to all workgroups.
 
     Elements outside the tensor are dropped. The order of updates is not defined, so sums of floats may differ from run
-    to run. max and min of floats pass over NaN.
+    to run. max and min of floats pass over NaN. An update of 8 or 16 bits reads and swaps the aligned 32-bit word around
+    it, which must be memory too.
     """
 
     value = operand(TILE)

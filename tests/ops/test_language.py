@@ -132,6 +132,18 @@ def test_one_hot_rows_pick_rows(kind: Any, modulus: int, total: Any, turned: tup
     np.testing.assert_array_equal(product(arch, a, b, total, turned), b[pick].astype(total))
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize("size", [16, 32, 48, 64, 96])
+@pytest.mark.parametrize(("kind", "modulus", "total"), ONE_HOT)
+def test_one_hot_rows_of_every_size(kind: Any, modulus: int, total: Any, size: int, arch: str) -> None:
+    for depth in (32, 128):
+        pick = (5 * np.arange(size) + 3) % depth
+        a = (pick[:, None] == np.arange(depth)).astype(kind)
+        b = (np.arange(depth * size) % modulus).reshape(depth, size).astype(kind)
+        np.testing.assert_array_equal(product(arch, a, b, total), b[pick].astype(total))
+
+
 @pytest.mark.parametrize("arch", CHIPS)
 def test_f32_products_keep_all_digits(arch: str) -> None:
     a = (np.eye(32) * (1 + 2.0**-20)).astype(np.float32)

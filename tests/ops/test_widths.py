@@ -9,6 +9,8 @@ import pytest
 from contract import CHIPS
 from program import Program
 
+from hkc.support.errors import HkcError
+
 PADDED = (16, 48, 64, 96, 128, 256, 320)
 """Extents of tiles; a width uses the smallest that holds it."""
 
@@ -87,6 +89,53 @@ def test_floor_division_of_negative_numbers(arch: str) -> None:
     for i, b in enumerate((-7, -1, 1, 3, 5, 16)):
         np.testing.assert_array_equal(found[f"%floordiv{i}_to"], a // b)
         np.testing.assert_array_equal(found[f"%floormod{i}_to"], a % b)
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+def test_unsigned_numbers(arch: str) -> None:
+    x = np.random.default_rng(6).integers(0, 2**32, 128, dtype=np.uint32)
+    y = np.random.default_rng(7).integers(1, 2**32, 128, dtype=np.uint32)
+    program = Program()
+    kind = program.load("%x", x.view(np.int32))
+    program.load("%y", y.view(np.int32))
+    lines = {
+        "%max": ("reduce", 'axis = 0 : i64, kind = "max"', "%x", "tensor<1xi32>", x.max(keepdims=True)),
+        "%arg": ("arg_reduce", 'axis = 0 : i64, kind = "min"', "%x", "tensor<1xi32>", x.argmin(keepdims=True)),
+        "%run": ("scan", 'axis = 0 : i64, kind = "max"', "%x", kind, np.maximum.accumulate(x)),
+        "%div": ("floordiv", "", "%x, %y", kind, x // y),
+        "%mod": ("floormod", "", "%x, %y", kind, x % y),
+    }
+    for name, (op, words, operands, out, _) in lines.items():
+        marks = f"{{{words}{', ' if words else ''}unsigned = true}}"
+        kinds = ", ".join([kind] * len(operands.split(", ")))
+        program.lines.append(f'{name} = "hkc_tile.{op}"({operands}) {marks} : ({kinds}) -> {out}')
+        program.store(name, (1,) if out != kind else (128,), np.int32)
+    target = program.tensor("%t", np.full(128, 2**31 - 1, np.int32))
+    program.index("%z", 0)
+    program.lines.append(
+        f'"hkc_tile.atomic"(%x, %t, %z) {{kind = "max", unsigned = true}} : ({kind}, {target}, index) -> ()'
+    )
+    found = program.run(arch)
+    for name, (*_, wanted) in lines.items():
+        np.testing.assert_array_equal(found[f"{name}_to"].view(np.uint32), wanted.astype(np.uint32), name)
+    np.testing.assert_array_equal(found["%t"].view(np.uint32), np.maximum(x, 2**31 - 1))
+    program.check(arch, exact=True)
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize("extent", [256, 65536])
+def test_odd_cuts_of_wide_tiles_are_refused(extent: int, arch: str) -> None:
+    program = Program()
+    kind = program.load("%x", np.arange(extent, dtype=np.float32))
+    program.lines.append(
+        f'%r = "hkc_tile.slice"(%x) {{offsets = array<i64: 3>}} : ({kind}) -> tensor<{extent // 2}xf32>'
+    )
+    program.store("%r", (extent // 2,), np.float32)
+    if extent > 256:
+        with pytest.raises(HkcError, match="HK458"):
+            program.run(arch)
+    else:
+        program.check(arch, exact=True)
 
 
 @pytest.mark.parametrize("arch", CHIPS)
