@@ -35,6 +35,11 @@ MOST: dict[Counter, int] = {"vm": 63, "lds": 15, "scalar": 15}
 whatever is older has happened: LLVM leaves out waits that this makes needless."""
 
 
+MOST: dict[Counter, int] = {"vm": 63, "lds": 15}
+"""What the counters of operations that happen in order count to (CDNA3 ISA manual, s_waitcnt). A wave does not issue
+what a full counter can't count, so whatever is older has happened: LLVM leaves out waits that this makes needless."""
+
+
 class Outstanding:
     """The queues of a batch."""
 
@@ -48,6 +53,9 @@ class Outstanding:
         issued = self._issued[counter]
         issued[rows] += 1
         self._queues[counter].append(Entry(rows, issued[rows], happen))
+        most = MOST.get(counter)
+        if most is not None and len(self._queues[counter]) > most:
+            self._drain(counter, rows, most)
         if len(self._queues[counter]) > MOST[counter]:
             self._drain(counter, rows, MOST[counter])
 
