@@ -1,4 +1,4 @@
-"""Kernels given as text, run by the reference interpreter: what the tests of the language share."""
+"""Kernels given as text, interpreted or run as machine code: what the tests of the language share."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from hkc.machine.abi import GlobalParam
 from hkc.support.errors import Source
 from hkc.support.worker import call
 
+MACHINE = ["reference"]
+"""What runs kernels: "reference", or the chip whose machine code the emulator executes."""
+
 
 def checked(text: str, **constants: object) -> Checked:
     """A checked text."""
@@ -22,12 +25,24 @@ def checked(text: str, **constants: object) -> Checked:
 def interpret(text: str, arrays: dict[str, np.ndarray], scalars: dict[str, Any] | None = None) -> dict[str, np.ndarray]:
     """What the kernel of a text leaves in the tensors that it writes; dims come from the arrays."""
     program = checked(text)
+    if MACHINE[0] != "reference":
+        return _emulate(program, arrays, scalars or {})
     dims: dict[str, int] = {}
     for param in program.kernels[0].params:
         if isinstance(param, GlobalParam):
             dims |= {d: n for d, n in zip(param.dims, arrays[param.name].shape, strict=True) if isinstance(d, str)}
     found: dict[str, np.ndarray] = call("hkc.reference:run", program, arrays, {**dims, **(scalars or {})})
     return found
+
+
+def _emulate(program: Checked, arrays: dict[str, np.ndarray], scalars: dict[str, Any]) -> dict[str, np.ndarray]:
+    from hkc import api
+
+    compiled = api.build(program, MACHINE[0])
+    given = {n: a.copy() if n in compiled.info.outputs else a for n, a in arrays.items()}
+    arguments = compiled.bind(**given, **scalars)
+    compiled.launch(arguments, "emulator")
+    return dict(zip(compiled.info.outputs, arguments.results(compiled.info), strict=True))
 
 
 def result(

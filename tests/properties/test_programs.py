@@ -1,0 +1,65 @@
+"""A random program means the same to the reference, after every pass, and as machine code on the emulator."""
+
+from __future__ import annotations
+
+import hypothesis
+import numpy as np
+import pytest
+from programs import Program, programs
+
+from hkc import api
+from hkc.frontend.check import check
+from hkc.frontend.parse import parse
+from hkc.support.errors import HkcError, Source
+from hkc.support.worker import call
+from hkc.targets.chip import names
+
+LIMITS = ("HK453", "HK434", "HK455", "HK458")
+"""Codes of programs that are right but too large for a chip."""
+
+
+def agree(program: Program, chip: str) -> None:
+    """Run a program every way there is, and name the pass after which it means something else."""
+    checked = check(parse(Source("random.hk", program.text)))
+    dims = {"M": program.arrays["A"].shape[0], "N": program.arrays["A"].shape[1], "K": program.arrays["B"].shape[0]}
+    scalars = {**dims, **program.scalars}
+    value, errors = call("hkc.reference:bound", checked, program.arrays, scalars)["OUT"]
+    (_, wanted), *later = call("blame:after_each_pass", checked, chip, program.arrays, scalars)
+    for name, found in later:
+        np.testing.assert_array_equal(found, wanted, f"pass `{name}` changes the meaning of\n{program.text}")
+    compiled = api.build(checked, chip)
+    arguments = compiled.bind(**{n: a.copy() for n, a in program.arrays.items()}, **program.scalars)
+    compiled.launch(arguments, "emulator")
+    found = np.asarray(arguments.results(compiled.info)[0], np.float64)
+    same = (found == value) | (np.isnan(found) & np.isnan(value)) | (np.abs(found - value) <= errors)
+    assert same.all(), f"machine code for {chip} differs at {np.argwhere(~same)[:4].tolist()} in\n{program.text}"
+
+
+def within_limits(program: Program, chip: str) -> None:
+    try:
+        agree(program, chip)
+    except HkcError as problem:
+        if not any(d.code in LIMITS for d in problem.diagnostics):
+            raise
+
+
+@hypothesis.settings(max_examples=60)
+@hypothesis.given(programs())
+def test_random_programs_are_well_typed(program: Program) -> None:
+    checked = check(parse(Source("random.hk", program.text)))
+    assert checked.kernels[0].outputs == ("OUT",)
+
+
+@pytest.mark.parametrize("chip", names())
+@hypothesis.settings(max_examples=20)
+@hypothesis.given(program=programs())
+def test_random_programs(program: Program, chip: str) -> None:
+    within_limits(program, chip)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("chip", names())
+@hypothesis.settings(max_examples=2000, suppress_health_check=list(hypothesis.HealthCheck))
+@hypothesis.given(program=programs())
+def test_two_thousand_random_programs(program: Program, chip: str) -> None:
+    within_limits(program, chip)
