@@ -30,11 +30,6 @@ class Entry:
     happen: Happen
 
 
-MOST: dict[Counter, int] = {"vm": 63, "lds": 15, "scalar": 15}
-"""What the counters count to (CDNA3 ISA manual, s_waitcnt). A wave does not issue what a full counter can't count, so
-whatever is older has happened: LLVM leaves out waits that this makes needless."""
-
-
 MOST: dict[Counter, int] = {"vm": 63, "lds": 15}
 """What the counters of operations that happen in order count to (CDNA3 ISA manual, s_waitcnt). A wave does not issue
 what a full counter can't count, so whatever is older has happened: LLVM leaves out waits that this makes needless."""
@@ -56,8 +51,6 @@ class Outstanding:
         most = MOST.get(counter)
         if most is not None and len(self._queues[counter]) > most:
             self._drain(counter, rows, most)
-        if len(self._queues[counter]) > MOST[counter]:
-            self._drain(counter, rows, MOST[counter])
 
     def same_operation(self, counter: Counter, rows: Rows) -> None:
         """The next operation is a further part of the last one: the counter counts them once."""
