@@ -25,8 +25,9 @@ Build = Callable[["Decoded", "Context"], Step]
 _TABLE: dict[str, Build] = {}
 _FAMILIES: dict[str, Build] = {}
 _MODULES = (
-    "salu", "control", "smem", "valu_int", "valu_float", "valu_half", "valu_wide", "valu_media", "compare", "convert",
-    "convert_small", "convert_scaled", "packed", "lane", "lds", "buffer", "vmem", "mfma", "smfmac", "transcendental", "divide",
+    "salu", "control", "relative", "smem", "smem_store", "valu_int", "valu_float", "valu_half", "valu_wide",
+    "valu_media", "compare", "convert", "convert_small", "convert_scaled", "packed", "lane", "lds", "lds_more",
+    "buffer", "vmem", "mfma", "smfmac", "transcendental", "trig", "divide",
 )  # fmt: skip
 
 

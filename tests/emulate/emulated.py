@@ -22,6 +22,8 @@ from hkc.support import worker
 CHIPS = ("gfx942", "gfx950")
 VGPRS = 256
 NEVER = 0x7FC0DEAD
+EXECUTED: set[tuple[str, str]] = set()
+"""(chip, mnemonic) of every instruction that a test ran on a `Wave`, whose registers and memory it then looks at."""
 
 
 @functools.cache
@@ -77,6 +79,7 @@ class Wave:
         """Execute; everything outstanding happens at the end."""
         hsaco = assemble(lines, self.arch)
         program = Program.load(hsaco)
+        EXECUTED.update((self.arch, i.base) for i in program.instructions[: len(lines)])
         code = Code(program, Context(VGPRS, program.isa))
         with np.errstate(all="ignore"):
             entry = program.entry(program.kernel("k"))
@@ -88,6 +91,7 @@ class Wave:
         context = Context(VGPRS, load_isa(self.arch))
         with np.errstate(all="ignore"):
             for instruction in instructions:
+                EXECUTED.add((self.arch, instruction.base))
                 group = Waves(self.state, np.arange(self.state.shape.waves))
                 group.instruction = instruction
                 bind(instruction, context)(group)

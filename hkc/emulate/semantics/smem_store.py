@@ -1,0 +1,120 @@
+"""Scalar stores and atomics, through the same cache as scalar loads and in any order with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hkc.emulate import access, atomics
+from hkc.emulate.access import Combine
+from hkc.emulate.decode import Decoded
+from hkc.emulate.memory import Mask
+from hkc.emulate.observe import Kind, announce, followed
+from hkc.emulate.operands import scalar_reader
+from hkc.emulate.outstanding import Happen, Picked, Rows
+from hkc.emulate.registry import Context, Step, op
+from hkc.emulate.semantics.smem import limit_of, offsets_of
+from hkc.emulate.waves import U64, Waves
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Addresses [waves, words] of 4 bytes each, and which of them are inside their buffer."""
+
+    addresses: U64
+    inside: Mask
+
+
+def _places(instruction: Decoded, width: int) -> Callable[[Waves], _Places]:
+    base, buffer = instruction.operands[1].index, "_buffer_" in instruction.base
+    registers, fixed = offsets_of(instruction)
+    readers = [scalar_reader(o, 32, instruction) for o in registers]
+    words = 4 * np.arange(width)
+
+    def run(w: Waves) -> _Places:
+        offset = np.full(w.count, np.uint64(fixed & (1 << 64) - 1))
+        for read in readers:
+            offset = offset + read(w)
+        start = w.scalar64(base)
+        if buffer:
+            start = start & np.uint64((1 << 48) - 1)
+        addresses = ((start + offset) & ~np.uint64(3))[:, None] + words.astype(np.uint64)
+        inside = np.ones(addresses.shape, np.bool_)
+        if buffer:
+            inside = limit_of(w, base, offset)[:, None] >= words + 4
+        return _Places(addresses, inside)
+
+    return run
+
+
+def _data(w: Waves, register: int, words: int) -> NDArray[np.uint32]:
+    """[waves, words]"""
+    found = np.stack([np.broadcast_to(w.scalar(register + i), (w.count,)) for i in range(words)], axis=-1)
+    if w.scalar_taint is not None:
+        w.consume("a stored value or an address")
+    return found
+
+
+def _announced(w: Waves, kind: Kind, places: _Places) -> tuple[Mask, tuple[Happen, ...]]:
+    if not w.state.listeners:
+        return places.inside, ()
+    return announce(w, "global", kind, "scalar", places.addresses, places.inside, 4)
+
+
+def _store(width: int) -> Callable[[Decoded, Context], Step]:
+    def build(instruction: Decoded, context: Context) -> Step:
+        source, find = instruction.operands[0].index, _places(instruction, width)
+
+        def step(w: Waves) -> None:
+            places, words = find(w), _data(w, source, width)
+            state, by = w.state, w.by
+            lanes, after = _announced(w, "store", places)
+
+            def happen(rows: Rows, picked: Picked) -> None:
+                state.memory.store(places.addresses[picked], lanes[picked], words[picked][..., None], 4, by)
+
+            state.outstanding.defer("scalar", w.rows, followed(happen, after))
+
+        return step
+
+    return build
+
+
+def _atomic(combine: Combine, keep: int, given: int) -> Callable[[Decoded, Context], Step]:
+    def build(instruction: Decoded, context: Context) -> Step:
+        register, find = instruction.operands[0].index, _places(instruction, keep)
+        returns = instruction.flag("glc") or instruction.flag("sc0")
+
+        def step(w: Waves) -> None:
+            places, words = find(w), _data(w, register, given)
+            state, by = w.state, w.by
+            inside, after = _announced(w, "atomic", places)
+            lanes: Mask = np.asarray(inside.all(axis=1))[:, None]
+            starts = places.addresses[:, :1]
+            if returns:
+                for i in range(keep):
+                    state.launch_scalar(register + i, w.rows)
+
+            def happen(rows: Rows, picked: Picked) -> None:
+                old = np.zeros((len(rows), keep), np.uint32)
+                for space, here, offsets in state.memory.spaces(starts[picked], lanes[picked], 4 * keep, by):
+                    where = here[:, 0]
+                    old[where] = access.modify(space, offsets[where, 0], words[picked][where], combine, keep)
+                for i in range(keep if returns else 0):
+                    state.land_scalar(register + i, rows, old[:, i])
+
+            state.outstanding.defer("scalar", w.rows, followed(happen, after))
+
+        return step
+
+    return build
+
+
+for _suffix, _width in (("dword", 1), ("dwordx2", 2), ("dwordx4", 4)):
+    op(f"s_store_{_suffix}", f"s_buffer_store_{_suffix}")(_store(_width))
+for _name in ("swap", "cmpswap", "add", "sub", "smin", "umin", "smax", "umax", "and", "or", "xor", "inc", "dec"):
+    for _wide in ("", "_x2"):
+        op(f"s_atomic_{_name}{_wide}", f"s_buffer_atomic_{_name}{_wide}")(_atomic(*atomics.table()[_name + _wide]))
