@@ -13,7 +13,10 @@ from hkc.support.dtypes import DType
 from hkc.support.errors import Diagnostic, HkcError, Span, error
 
 REDUCTIONS = ("sum", "prod", "max", "min")
-ELEMENT_WISE = {"exp": 1, "exp2": 1, "log": 1, "log2": 1, "sqrt": 1, "abs": 1, "maximum": 2, "minimum": 2, "where": 3}
+ELEMENT_WISE = {
+    **dict.fromkeys(("exp", "exp2", "log", "log2", "sqrt", "sin", "cos", "tanh", "floor", "ceil", "abs"), 1),
+    "maximum": 2, "minimum": 2, "where": 3,
+}  # fmt: skip
 """NumPy functions by name, with their number of arguments."""
 FUNCTIONS = (*REDUCTIONS, *ELEMENT_WISE)
 
@@ -120,8 +123,12 @@ def _check(expr: syntax.Node, known: set[str], used: set[str]) -> None:
             _check_call(expr)
             for part in (*expr.arguments, *(k.value for k in expr.keywords)):
                 _check(part, known, used)
-        case syntax.Index() | syntax.Sequence():
+        case syntax.Index() | syntax.Sequence() | syntax.Several():
             raise error("HK310", "references have no lists and no indexing", expr.span)
+        case syntax.Conditional() | syntax.Text():
+            raise error("HK310", "references are formulas of arrays and numbers", expr.span, hint="where(c, a, b)")
+        case syntax.Unary(op=op) | syntax.Binary(op=op) if op not in _OPERATORS:
+            raise error("HK310", f"references have no `{op}`", expr.span, hint="choose with where(c, a, b)")
         case _:
             for child in syntax.children(expr):
                 _check(child, known, used)
