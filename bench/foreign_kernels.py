@@ -36,7 +36,7 @@ PEERS = {"triton": ("triton==3.9.0",), "iree": ("--no-deps", "iree-base-compiler
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table; `bound` belongs to the element with the largest error relative to it."""
+    """One line of the table; `error` and `bound` are those of the element that comes closest to its bound."""
 
     peer: str
     version: str
@@ -45,7 +45,7 @@ class Row:
     shape: str
     instructions: int | None
     seconds: float | None
-    max_error: float | None
+    error: float | None
     bound: float | None
     findings: int
     ok: bool
@@ -104,7 +104,7 @@ def run(path: Path) -> Row:
         return Row(*names, it.shape, None, None, None, None, 0, False, str(failure))
     seconds = time.perf_counter() - start
     judged = [check.judge() for check in it.checks]
-    error, bound, _ = max(judged, key=lambda j: (not j[2], j[0] / j[1] if j[1] else j[0]))
+    error, bound, _ = max(judged, key=lambda j: (not j[2], j[0] / j[1] if j[1] else 0.0))
     problem = "; ".join(f"{f.kind} at {f.address:#x} {f.text}: {f.message}" for f in result.findings)
     ok = all(good for *_, good in judged)
     return Row(*names, it.shape, result.instructions, seconds, error, bound, len(result.findings), ok, problem)
@@ -112,7 +112,7 @@ def run(path: Path) -> Row:
 
 def text(row: Row) -> str:
     """One line."""
-    numbers = [f"{x:.2e}" if x is not None else "-" for x in (row.max_error, row.bound)]
+    numbers = [f"{x:.2e}" if x is not None else "-" for x in (row.error, row.bound)]
     seconds = f"{row.seconds:.2f}" if row.seconds is not None else "-"
     line = (
         f"{row.peer:7}{row.version:8}{row.kernel:18}{row.chip:8}{row.shape:14}{row.instructions or 0:>9,}"

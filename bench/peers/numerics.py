@@ -29,15 +29,16 @@ class Check:
     bound: Array | float
 
     def judge(self) -> tuple[float, float, bool]:
-        """Largest error, its bound there, and whether every element is within its bound."""
+        """Error and bound of the element that comes closest to its bound, and whether all are within theirs."""
         if self.actual.dtype.kind in "iu" and self.expected.dtype.kind in "iu":  # float64 can't tell all of them apart
             error = (self.actual != self.expected).astype(np.float64)
         else:
             error = np.abs(self.actual.astype(np.float64) - self.expected.astype(np.float64))
         bound = np.broadcast_to(np.asarray(self.bound, np.float64), error.shape)
-        over = np.where(np.isnan(error), np.inf, error - bound)
-        worst = np.unravel_index(int(np.argmax(over)), over.shape)
-        return float(error[worst]), float(bound[worst]), bool((over <= 0).all())
+        parts = np.where(error == 0, 0.0, error / np.where(bound == 0, 2.0**-1074, bound))
+        parts = np.where(np.isnan(parts), np.inf, parts)
+        worst = np.unravel_index(int(np.argmax(parts)), parts.shape)
+        return float(error[worst]), float(bound[worst]), bool((parts <= 1).all())
 
 
 @dataclass(frozen=True)

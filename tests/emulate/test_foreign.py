@@ -18,8 +18,13 @@ sys.path.insert(0, str(ROOT / "bench"))
 
 import foreign_kernels  # noqa: E402
 
+LONG = "attention_d128"  # 6 million wave-instructions, which `bench/emulator.py` also runs
 
-@pytest.mark.parametrize("path", sorted(DATA.glob("*.json")), ids=lambda path: path.stem)
+
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(p, id=p.stem, marks=[pytest.mark.long] * (LONG in p.stem)) for p in sorted(DATA.glob("*.json"))],
+)
 def test_a_foreign_kernel_is_within_its_bound(path: Path) -> None:
     row = foreign_kernels.run(path)
     assert (row.ok, row.problem, row.findings) == (True, "", 0), foreign_kernels.text(row)
@@ -56,7 +61,7 @@ def test_the_benchmark_prints_json(benchmark: Callable[..., tuple[int, str, str]
     code, out, _ = benchmark("--from", DATA, "--only", "add", "--json")
     rows = json.loads(out)["rows"]
     assert (code, [r["chip"] for r in rows]) == (0, ["gfx942", "gfx950"])
-    assert all(r["ok"] and r["max_error"] == 0 for r in rows)
+    assert all(r["ok"] and r["error"] == 0 for r in rows)
 
 
 def test_the_benchmark_says_what_is_missing(benchmark: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
