@@ -180,3 +180,52 @@ def test_unreadable_files_and_unknown_kernels() -> None:
     with pytest.raises(HkcUsageError, match="did you mean `reverse`"):
         emulate.run(program(), kernel="revers")
     assert CodeObject.parse(compile_ir(IR.replace("VERSION", "600"), "gfx950")).version == 6
+
+
+SIZES = """
+define amdgpu_kernel void @sizes(ptr addrspace(1) %out) "amdgpu-flat-work-group-size"="1,1024" {
+ %packet = call ptr addrspace(4) @llvm.amdgcn.dispatch.ptr()
+ %ps = getelementptr i8, ptr addrspace(4) %packet, i64 4
+ %size = load i16, ptr addrspace(4) %ps
+ %pg = getelementptr i8, ptr addrspace(4) %packet, i64 12
+ %grid = load i32, ptr addrspace(4) %pg
+ %wide = zext i16 %size to i32
+ store i32 %wide, ptr addrspace(1) %out
+ %o1 = getelementptr i32, ptr addrspace(1) %out, i64 1
+ store i32 %grid, ptr addrspace(1) %o1
+ %implicit = call ptr addrspace(4) @llvm.amdgcn.implicitarg.ptr()
+ IMPLICIT
+ ret void
+}
+declare ptr addrspace(4) @llvm.amdgcn.dispatch.ptr()
+declare ptr addrspace(4) @llvm.amdgcn.implicitarg.ptr()
+!llvm.module.flags = !{!0}
+!0 = !{i32 1, !"amdhsa_code_object_version", i32 VERSION}
+"""
+COUNTS = """
+ %count = load i32, ptr addrspace(4) %implicit
+ %q = getelementptr i8, ptr addrspace(4) %implicit, i64 12
+ %group = load i16, ptr addrspace(4) %q
+ %wg = zext i16 %group to i32
+ %o2 = getelementptr i32, ptr addrspace(1) %out, i64 2
+ store i32 %count, ptr addrspace(1) %o2
+ %o3 = getelementptr i32, ptr addrspace(1) %out, i64 3
+ store i32 %wg, ptr addrspace(1) %o3
+"""
+OFFSETS = """
+ %offset = load i64, ptr addrspace(4) %implicit
+ %o2 = getelementptr i32, ptr addrspace(1) %out, i64 2
+ store i64 %offset, ptr addrspace(1) %o2
+"""
+
+
+@pytest.mark.parametrize(
+    ("version", "implicit", "expected"),
+    [(4, OFFSETS, [96, 480, 0, 0]), (5, COUNTS, [96, 480, 5, 96]), (6, COUNTS, [96, 480, 5, 96])],
+)
+def test_what_a_kernel_learns_of_its_launch(version: int, implicit: str, expected: list[int]) -> None:
+    """As clang's builtins read it: from the dispatch packet, and from the hidden arguments of each version."""
+    ir = SIZES.replace("IMPLICIT", implicit).replace("VERSION", f"{version}00")
+    out = np.full(4, -1, np.int32)
+    emulate.run(compile_ir(ir, "gfx942"), out, grid=5, block=96)
+    assert out.tolist() == expected
