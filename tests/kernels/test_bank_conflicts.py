@@ -25,9 +25,9 @@ def kind(arch: str, mnemonic: str) -> tuple[str, int, str]:
     return ("write" if "write" in mnemonic else "read", access.bytes, "tr" if "_tr_" in mnemonic else "")
 
 
-def check_counted(kernel: CompiledKernel, observer: BankObserver) -> None:
+def check_counted(kernel: CompiledKernel, observer: BankObserver) -> set[tuple[str, int, str]]:
     """Every LDS instruction that was executed took the clocks that were proved for its kind, and for its line where the
-    compiler still knew one; every kind that was proved was executed."""
+    compiler still knew one. Returns the kinds that were proved and not executed."""
     proved: dict[tuple[str, int, str], dict[int | None, set[int]]] = {}
     for buffer in kernel.binary.lds:
         for access in buffer.accesses:
@@ -40,14 +40,14 @@ def check_counted(kernel: CompiledKernel, observer: BankObserver) -> None:
         by_line = proved[kind(kernel.arch, made.mnemonic)]
         assert set(made.clocks) <= (by_line[line] if line else set().union(*by_line.values())), made
         executed.add(kind(kernel.arch, made.mnemonic))
-    assert executed == set(proved)
+    return set(proved) - executed
 
 
 @pytest.mark.parametrize("arch", CHIPS)
 @pytest.mark.parametrize(("form", "element"), [*product(FORMS, ("bf16", "f32")), ("NT", "f16")])
 def test_products_have_no_conflicts(form: str, element: str, arch: str) -> None:
     kernel = compiled(form, arch, T=element)
-    assert len(kernel.binary.lds) == 2
+    assert len(kernel.binary.lds) in (2, 4)  # both operands; twice each where one copy is filled while one is read
     for buffer in kernel.binary.lds:
         for access in buffer.accesses:
             assert access.cycles == access.minimum, access
@@ -55,7 +55,7 @@ def test_products_have_no_conflicts(form: str, element: str, arch: str) -> None:
     found, happened, observer = run(kernel, a, b)
     assert happened.findings == ()
     assert np.array_equal(found, wanted)
-    check_counted(kernel, observer)
+    assert check_counted(kernel, observer) == set()
 
 
 @pytest.mark.parametrize("arch", CHIPS)

@@ -39,7 +39,7 @@ def test_third_chip(form: str, folder: Path) -> None:
     observer = BankObserver(chip)
     a, b, wanted = operands(form, "bf16", 72, 72, 72)
     arguments = kernel.bind(a, b)
-    kernel.launch(arguments, Emulator(observer=observer))
+    kernel.launch(arguments, Emulator(observers=[observer]))
     assert np.array_equal(arguments.results(kernel.info)[0], wanted)
     assert "v_mfma_f32_32x32x8" in kernel.texts["asm"] and "16x16x16" not in kernel.texts["asm"]
     assert all(set(made.clocks) == {made.minimum} for made in observer.instructions())
