@@ -87,19 +87,21 @@ def _expression(rows: tuple[tuple[int, ...], ...]) -> tuple[LaneBase, int]:
     for join, parts in (("addi", [int(v) - start for v in at]), ("xori", [int(v) ^ start for v in at])):
         # A sum leaves its start to the instruction's constant offset; an XOR has to keep it inside.
         inside, outside = (0, start) if join == "addi" else (start, 0)
-        base = LaneBase(join, _merge(bits, parts), inside)
+        base = LaneBase(join, _merge(bits, parts, join), inside)
         if np.array_equal(_evaluate(base, table.shape) + outside, table):
             return base, outside
     raise HkcBug("no address expression for an LDS access", details=str(rows))
 
 
-def _merge(bits: list[tuple[str, int]], parts: list[int]) -> tuple[Term, ...]:
+def _merge(bits: list[tuple[str, int]], parts: list[int], join: str) -> tuple[Term, ...]:
+    """Terms of neighbouring bits as one: a product is their sum, and their XOR only where they share no bit."""
     merged: list[Term] = []
     for (source, bit), scale in zip(bits, parts, strict=True):
         if scale == 0:
             continue
         last = merged[-1] if merged else Term("", 0, 0, 0)
-        if (source, bit, scale) == (last.source, last.low_bit + last.width, last.scale << last.width):
+        follows = (source, bit, scale) == (last.source, last.low_bit + last.width, last.scale << last.width)
+        if follows and (join == "addi" or not scale & last.scale * ((1 << last.width) - 1)):
             merged[-1] = Term(source, last.low_bit, last.width + 1, last.scale)
         else:
             merged.append(Term(source, bit, 1, scale))

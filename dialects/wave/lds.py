@@ -12,7 +12,7 @@ import numpy as np
 
 from hkc.dialects.define import ANY, INT, INTEGER, TEXT, VECTOR, Mismatch, attribute, operand, result, wave_op
 from hkc.dialects.types import OpaqueType, VectorType
-from hkc.dialects.wave.machine import Bytes, Workgroup
+from hkc.dialects.wave.machine import Bytes, Workgroup, byte_offsets
 from hkc.layout import DistributedLayout, LdsMap
 from hkc.layout.accesses import pointed_at
 from hkc.support.dtypes import dtype
@@ -214,7 +214,7 @@ class CopyToLds:
 
     @staticmethod
     def infer(
-        source: OpaqueType, offset: Any, buffer: OpaqueType, base: Any, uniform: tuple[Any, ...], *, bytes: int
+        source: OpaqueType, offset: Any, buffer: OpaqueType, base: Any, uniform: tuple[Any, ...] = (), *, bytes: int
     ) -> tuple[()]:
         if bytes not in (4, 12, 16):
             raise Mismatch(f"a direct copy moves 4, 12 or 16 bytes per lane, not {bytes}")
@@ -227,11 +227,11 @@ class CopyToLds:
         offset: Any,
         buffer: tuple[Bytes, LdsMap],
         base: Any,
-        uniform: tuple[Any, ...],
+        uniform: tuple[Any, ...] = (),
         *,
         bytes: int,
     ) -> None:
-        at = np.asarray(offset).astype(np.uint32).astype(np.int64) + sum(uniform)
+        at = byte_offsets(offset, uniform)
         values = source.read(at, bytes // 4, np.dtype(np.uint32)).view(np.uint8)
         where = np.asarray(base)[..., None] if np.ndim(base) == 1 else np.asarray(base)
         buffer[0].write(where + np.arange(machine.lanes) * bytes, values)

@@ -31,6 +31,14 @@ class Workgroup:
         return self.chip.compute.wave
 
 
+def byte_offsets(offset: Any, uniform: tuple[Any, ...]) -> Any:
+    """Unsigned 32-bit offsets [wave, lane], with those added that are the same in all lanes of a wave."""
+    total = np.asarray(offset).astype(np.uint32).astype(np.int64)
+    for number in uniform:
+        total = total + (np.asarray(number)[..., None] if np.ndim(number) == 1 else number)
+    return total
+
+
 @dataclass(frozen=True)
 class Bytes:
     """Memory behind a pointer or a buffer descriptor: a byte array; everything else is out of range."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from hkc.dialects.define import ANY, INT, INTEGER, VECTOR, attribute, operand, result, wave_op
 from hkc.dialects.types import OpaqueType
-from hkc.dialects.wave.machine import Bytes, Workgroup
+from hkc.dialects.wave.machine import Bytes, Workgroup, byte_offsets
 
 OUT_OF_RANGE = -1
 """A byte offset that no buffer contains: a lane that must not touch memory uses it."""
@@ -54,14 +54,16 @@ class BufferLoad:
     offset = operand(INTEGER)
     uniform = operand(INTEGER, variadic=True)
     d = result(VECTOR)
-    examples = ('%v = "hkc_wave.buffer_load"(%r, %o) : (!hkc_wave.descriptor, i32) -> vector<8xbf16>',)
+    examples = (
+        '%v = "hkc_wave.buffer_load"(%r, %o) : (!hkc_wave.descriptor, i32) -> vector<8xbf16>',
+        '%v = "hkc_wave.buffer_load"(%r, %o, %u) : (!hkc_wave.descriptor, i32, i32) -> vector<8xbf16>',
+    )
 
     @staticmethod
     def meaning(
-        machine: Workgroup, source: Bytes, offset: Any, uniform: tuple[Any, ...], *, size: int, dtype: Any
+        machine: Workgroup, source: Bytes, offset: Any, uniform: tuple[Any, ...] = (), *, size: int, dtype: Any
     ) -> Any:
-        at = np.asarray(offset).astype(np.uint32).astype(np.int64) + sum(uniform)
-        return source.read(at, size, np.dtype(dtype))
+        return source.read(byte_offsets(offset, uniform), size, np.dtype(dtype))
 
     @staticmethod
     def lower(b: Any, op: Any, *operands: Any) -> list[Any]:

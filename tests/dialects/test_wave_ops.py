@@ -42,7 +42,8 @@ def offsets(example: Example) -> dict[str, Any]:
     beyond = np.where(np.arange(LANES) % 2, -1, DATA + 4 * np.arange(LANES))
     values = {"%o": np.where(outside, beyond, at)} if "%o" in example.operands else {}
     # %z is the same in all lanes of a wave: where its part of an LDS buffer starts
-    return values | {"%z": np.arange(example.waves) * LANES * size} if "%z" in example.operands else values
+    uniform = {"%z": np.arange(example.waves) * LANES * size, "%u": np.arange(example.waves) * 64}
+    return values | {name: value for name, value in uniform.items() if name in example.operands}
 
 
 @pytest.mark.parametrize("arch", CHIPS)
