@@ -137,7 +137,7 @@ def test_one_hot_rows_pick_rows(kind: Any, modulus: int, total: Any, turned: tup
 @pytest.mark.parametrize("size", [16, 32, 48, 64, 96])
 @pytest.mark.parametrize(("kind", "modulus", "total"), ONE_HOT)
 def test_one_hot_rows_of_every_size(kind: Any, modulus: int, total: Any, size: int, arch: str) -> None:
-    for depth in (32, 128):
+    for depth in (32, 64 if kind is np.float64 else 128):
         pick = (5 * np.arange(size) + 3) % depth
         a = (pick[:, None] == np.arange(depth)).astype(kind)
         b = (np.arange(depth * size) % modulus).reshape(depth, size).astype(kind)
