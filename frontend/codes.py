@@ -75,7 +75,7 @@ CODES: dict[str, str] = {
     "HK451": "A dot needs a matrix instruction of the chip for its element types.",
     "HK452": "The extents of a dot are multiples of those of a matrix instruction of the chip.",
     "HK453": "All LDS buffers of a kernel fit the LDS that the chip has for a workgroup.",
-    "HK455": "Narrow floats are stored, moved, cast and multiplied; arithmetic and functions need a dtype that has them.",
+    "HK455": "Narrow floats are stored, moved, cast and multiplied; to compute, a dtype must have arithmetic.",
     "HK456": "An atomic update needs a dtype that the chip can update atomically.",
     "HK458": "slice and concat cut between the blocks that lanes share, so odd places need small tiles.",
     "HK457": "Printing is for the reference; a compiled kernel stores what it has to say.",

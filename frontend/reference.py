@@ -123,15 +123,21 @@ def _check(expr: syntax.Node, known: set[str], used: set[str]) -> None:
             _check_call(expr)
             for part in (*expr.arguments, *(k.value for k in expr.keywords)):
                 _check(part, known, used)
+        case _:
+            _refuse_unknown(expr)
+            for child in syntax.children(expr):
+                _check(child, known, used)
+
+
+def _refuse_unknown(expr: syntax.Node) -> None:
+    """Raises `HkcError` for what kernels have and references don't."""
+    match expr:
         case syntax.Index() | syntax.Sequence() | syntax.Several():
             raise error("HK310", "references have no lists and no indexing", expr.span)
         case syntax.Conditional() | syntax.Text():
             raise error("HK310", "references are formulas of arrays and numbers", expr.span, hint="where(c, a, b)")
         case syntax.Unary(op=op) | syntax.Binary(op=op) if op not in _OPERATORS:
             raise error("HK310", f"references have no `{op}`", expr.span, hint="choose with where(c, a, b)")
-        case _:
-            for child in syntax.children(expr):
-                _check(child, known, used)
 
 
 def _check_call(call: syntax.Call) -> None:

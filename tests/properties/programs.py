@@ -16,6 +16,10 @@ Shape = tuple[int, int]
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 
 HEAD = (
+    "def mixed(x, y, count):\n"
+    "    for step in range(count):\n"
+    "        x, y = y, clamp(x - y, -9.0, 9.0)\n"
+    "    return x\n"
     "kernel random_program(A: global[f32, M, N], B: global[f32, K, N], I: global[i32, M, N], OUT: global[f32, M, N], "
     "n: i32, s: f32):\n"
     "    p, q = tile_ids(cdiv(M, {0}), cdiv(N, {1}))\n"
@@ -49,7 +53,10 @@ class _Writer:
         """An expression for a tile of f32 of the program's shape."""
         if depth == 0:
             return self.pick(*self.tiles, *self._leaves())
-        kinds = "binary", "binary", "unary", "where", "reduced", "masked", "cast", "dot", "scan", "conditional"
+        kinds = (
+            *("binary", "binary", "unary", "where", "reduced", "masked", "cast", "dot", "scan", "conditional"),
+            *("moved", "gathered", "placed", "inlined"),
+        )
         kind = self.pick(*kinds)
         return str(getattr(self, f"_{kind}")(depth - 1))
 
@@ -110,6 +117,32 @@ class _Writer:
 
     def _conditional(self, depth: int) -> str:
         return f"({self.tile(depth)} if n > {self.draw(st.integers(0, 4))} else {self.tile(depth)})"
+
+    def _moved(self, depth: int) -> str:
+        rows, columns = self.shape
+        half = columns // 2 if columns != 48 else 16
+        form = self.pick(
+            f"concat(({{0}})[:, {half}:], ({{0}})[:, :{half}], axis=1)",
+            f"concat(({{0}})[{rows // 2} :], ({{0}})[: {rows // 2}], axis=0)",
+            f"reshape(reshape({{0}}, [{rows // 2}, {2 * columns}]), [{rows}, {columns}])",
+            "transpose(({0}).T)",
+            f"broadcast(({{0}})[{rows - 1}:], [{rows}, {columns}])",
+        )
+        return str(form.format(self.tile(depth)))
+
+    def _gathered(self, depth: int) -> str:
+        rows, columns = self.shape
+        index = f"load(I, [i, j], [{rows}, {columns}]) + cast(clamp({self.tile(depth)}, 0.0, 9.0), i32)"
+        return f"gather(A, {index}, [{self.pick('j', 'j + 1', '0')}], axis=0, fill=-2.0)"
+
+    def _placed(self, depth: int) -> str:
+        kind, axis = self.pick("argmax", "argmin"), self.pick(0, 1)
+        rows, columns = self.shape
+        place = f"{kind}(load(I, [i, j], [{rows}, {columns}]), axis={axis}, keepdims=True)"
+        return f"broadcast(cast({place}, f32), [{rows}, {columns}])"
+
+    def _inlined(self, depth: int) -> str:
+        return f"mixed({self.tile(depth)}, {self.tile(depth)}, {self.pick('n', '2', 'n + 1')})"
 
     # Statements.
 
