@@ -136,3 +136,15 @@ def test_transposed_read_of_6_bits() -> None:
     found = unpack_bits(np.stack([wave.v(20 + i) for i in range(3)], axis=-1), 6)
     for lane in range(64):
         assert found[lane].tolist() == [source[lane // 16 * 16 + n][lane % 16] for n in range(16)]
+
+
+def test_transposed_read_of_4_bits() -> None:
+    """As with 6 bits: 16 lanes hold 16 x 16 elements (what AMD's test of rocRoller finds on the chip)."""
+    raw = RNG.integers(0, 1 << 32, (64, 2))
+    wave = filled("gfx950", raw)
+    wave.vector(0, 8 * np.arange(64))
+    wave.run("ds_read_b64_tr_b4 v[20:21], v0")
+    source = unpack_bits(np.ascontiguousarray(raw.astype(np.uint32)), 4)
+    found = unpack_bits(np.stack([wave.v(20 + i) for i in range(2)], axis=-1), 4)
+    for lane in range(64):
+        assert found[lane].tolist() == [source[lane // 16 * 16 + n][lane % 16] for n in range(16)]

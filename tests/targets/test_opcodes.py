@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from hkc.emulate.decode import decode
+from hkc.emulate.isa import load
 from hkc.machine.disassemble import disassemble
 from hkc.targets.chip import FOLDER, names
 
@@ -42,6 +44,13 @@ def test_an_assembler_agrees(arch: str) -> None:
     code = b"".join(bytes(int(byte, 16) for byte in e.split(",")) for e in encodings if e)
     assert [i.text for i in disassemble(code, arch)] == [t for n, t in enumerate(texts, 1) if n not in refused]
     assert {texts[n - 1].split()[0] for n in refused} <= {"v_writelane_b32"}  # reads two scalar registers
+
+
+def test_what_a_chip_lacks_is_what_the_other_one_has_more() -> None:
+    bases = {arch: {decode(0, code, text).base for text, code in rows(arch)} for arch in names()}
+    for arch, others in (("gfx942", "gfx950"), ("gfx950", "gfx942")):
+        lacking = {name for name in bases[others] - bases[arch] if not name.startswith(("v_mfma_", "v_smfmac_"))}
+        assert load(arch).absent == lacking
 
 
 @pytest.mark.long

@@ -1,0 +1,141 @@
+"""The page docs/reference/isa.md: every instruction of every chip, whether the emulator executes it and tests check it.
+
+    python bench/isa_coverage.py            # the page from the lists as they are
+    python bench/isa_coverage.py --record   # first runs tests/emulate and lists what they execute on single waves
+
+What is implemented is asked of the emulator: it has to bind the example of the chip's list.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+from hkc.emulate.decode import Decoded, decode
+from hkc.emulate.isa import load
+from hkc.emulate.registry import Context, bind
+from hkc.support.errors import HkcError
+from hkc.targets.chip import FOLDER, names
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "reference" / "isa.md"
+TESTED = ROOT / "tests" / "emulate" / "tested.txt"
+RECORD = "HKC_RECORD_INSTRUCTIONS"
+
+INTRODUCTION = """\
+# Instructions
+
+Every instruction that LLVM's disassembler knows for a chip (`targets/*/opcodes.toml`, made by `bench/opcodes.py`), by
+encoding. `yes`: the emulator executes it, and tests compare its results with bits derived by hand, computed from AMD's
+pseudocode or by independent packages. `untested`: executed, without a test of its own. `no`: the emulator stops there
+with HK701 (unknown) or HK702 (this form). `-`: the chip has no such instruction. Made by `bench/isa_coverage.py`.
+
+Accuracy. Results are those of the instruction set guides, bit for bit, with these remarks. Reciprocals, roots,
+exponentials, logarithms, sine and cosine are correctly rounded (hardware promises 1 ulp); their f32 forms flush
+denormals whatever the mode says. Sums of matrix instructions follow the rules that mmasim's authors compared with the
+older chip; for the newer one, and for sparse forms, the same rules are assumed. Conversions with a scale follow AMD's
+host model of them. NaN results of arithmetic are the first NaN operand, quieted, or the default NaN.
+"""
+REASONS = {
+    "s_cbranch_g_fork": "fork and join: no compiler emits them", "s_cbranch_i_fork": "fork and join",
+    "s_cbranch_join": "fork and join", "s_rfe_b64": "trap handlers", "s_rfe_restore_b64": "trap handlers",
+    "s_trap": "stops with HK702: there is no trap handler", "s_setvskip": "vector skip mode", "s_setkill": "graphics",
+    "s_sendmsghalt": "graphics", "s_endpgm_saved": "trap handlers", "s_endpgm_ordered_ps_done": "graphics",
+    "s_set_gpr_idx_mode": "relative vector addressing is resolved statically", "s_dcache_discard": "loses data",
+    "s_set_gpr_idx_idx": "relative vector addressing is resolved statically", "s_dcache_discard_x2": "loses data",
+    "v_screen_partition_4se_b32": "graphics", "v_mfma_ld_scale_b32": "only as the first half of scaled matrix forms",
+}  # fmt: skip
+FAMILIES = {
+    "s_scratch_": "scalar access to scratch: its layout is not documented for these chips",
+    "ds_gws_": "global wave sync: needs resources that a runtime grants",
+    "scratch_load_lds_": "no compiler emits it",
+    "tbuffer_": "typed buffers: graphics", "buffer_load_format": "graphics", "buffer_store_format": "graphics",
+}  # fmt: skip
+
+Rows = dict[str, tuple[str, Decoded]]
+
+
+def listed(chip: str) -> Rows:
+    """Mnemonic without the suffix of its encoding → (encodings, example)."""
+    table = tomllib.loads((FOLDER / chip / "opcodes.toml").read_text(encoding="utf-8"))["instructions"]
+    found: Rows = {}
+    for encoding, rows in table.items():
+        for _, text, code in rows if encoding != "source" else ():
+            instruction = decode(0, bytes.fromhex(code), text)
+            encodings, example = found.get(instruction.base, ("", instruction))
+            found[instruction.base] = (f"{encodings}, {encoding}".removeprefix(", "), example)
+    return found
+
+
+def implemented(chip: str, instruction: Decoded) -> bool:
+    """Whether the emulator can bind it."""
+    try:
+        bind(instruction, Context(256, load(chip)))
+    except HkcError:
+        return False
+    return True
+
+
+def state(chip: str, rows: Rows, name: str, tested: set[str]) -> str:
+    """The cell of the table."""
+    if name not in rows:
+        return "-"
+    if not implemented(chip, rows[name][1]):
+        return "no"
+    return "yes" if f"{chip} {name}" in tested else "untested"
+
+
+def reason(name: str) -> str:
+    """Why an instruction is not executed."""
+    found = REASONS.get(name) or next((text for start, text in FAMILIES.items() if name.startswith(start)), "")
+    if not found:
+        raise SystemExit(f"no reason given for {name}")
+    return found
+
+
+def page() -> str:
+    """The whole page."""
+    chips, tested = names(), set(TESTED.read_text(encoding="utf-8").splitlines())
+    lists = {chip: listed(chip) for chip in chips}
+    groups: dict[str, list[str]] = {}
+    counts = {chip: {"yes": 0, "untested": 0, "no": 0} for chip in chips}
+    for name in dict.fromkeys(n for chip in chips for n in lists[chip]):
+        encodings = next(lists[chip][name][0] for chip in reversed(chips) if name in lists[chip])
+        cells = [state(chip, lists[chip], name, tested) for chip in chips]
+        for chip, cell in zip(chips, cells, strict=True):
+            if cell != "-":
+                counts[chip][cell] += 1
+        note = reason(name) if "no" in cells else ""
+        row = f"| `{name}` | {encodings} | {' | '.join(cells)} | {note} |"
+        groups.setdefault(encodings.partition(",")[0].partition(" ")[0], []).append(row)
+    lines = [INTRODUCTION, "| chip | instructions | executed | tested | not executed |", "|---|---|---|---|---|"]
+    for chip, n in counts.items():
+        lines.append(f"| {chip} | {sum(n.values())} | {n['yes'] + n['untested']} | {n['yes']} | {n['no']} |")
+    for group, rows in groups.items():
+        lines += ["", f"## {group}", "", f"| instruction | encodings | {' | '.join(chips)} | remark |"]
+        lines += [f"|---|---|{'---|' * len(chips)}---|", *rows]
+    return "\n".join(lines) + "\n"
+
+
+def record() -> None:
+    """Run the emulator's tests and write down what they executed."""
+    environment = {**os.environ, RECORD: str(TESTED)}
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "", "tests/emulate"]
+    subprocess.run(command, cwd=ROOT, env=environment, check=True)
+
+
+def main() -> None:
+    """Write the page."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--record", action="store_true", help="run the tests to find out what they execute")
+    if parser.parse_args().record:
+        record()
+    PAGE.write_text(page(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
