@@ -214,7 +214,7 @@ class CopyToLds:
 
     @staticmethod
     def infer(
-        source: OpaqueType, offset: Any, buffer: OpaqueType, base: Any, uniform: tuple[Any, ...] = (), *, bytes: int
+        source: OpaqueType, offset: Any, buffer: OpaqueType, base: Any, uniform: tuple[Any, ...], *, bytes: int
     ) -> tuple[()]:
         if bytes not in (4, 12, 16):
             raise Mismatch(f"a direct copy moves 4, 12 or 16 bytes per lane, not {bytes}")
@@ -227,7 +227,7 @@ class CopyToLds:
         offset: Any,
         buffer: tuple[Bytes, LdsMap],
         base: Any,
-        uniform: tuple[Any, ...] = (),
+        uniform: tuple[Any, ...],
         *,
         bytes: int,
     ) -> None:

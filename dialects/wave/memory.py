@@ -61,7 +61,7 @@ class BufferLoad:
 
     @staticmethod
     def meaning(
-        machine: Workgroup, source: Bytes, offset: Any, uniform: tuple[Any, ...] = (), *, size: int, dtype: Any
+        machine: Workgroup, source: Bytes, offset: Any, uniform: tuple[Any, ...], *, size: int, dtype: Any
     ) -> Any:
         return source.read(byte_offsets(offset, uniform), size, np.dtype(dtype))
 

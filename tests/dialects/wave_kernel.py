@@ -165,7 +165,7 @@ def check(example: Example, chip: Chip, arch: str, values: dict[str, Any]) -> tu
     result = evaluate(
         example.record.cls.meaning,
         machine,
-        *meant,
+        *example.record.bind(meant),
         result=example.result,
         **example.attributes,  # type: ignore[attr-defined]
     )
