@@ -12,6 +12,7 @@ import numpy as np
 from hkc.emulate.decode import Decoded
 from hkc.emulate.observe import Access, Observer
 from hkc.layout.banks import conflicts
+from hkc.layout.linear import Ints
 from hkc.targets.chip import Chip
 
 if TYPE_CHECKING:
@@ -34,6 +35,15 @@ class Observed:
     clocks: Mapping[int, int]
 
 
+def clocks_of(chip: Chip, access: Access) -> Ints | None:
+    """Clocks [row, phase] that one part of an instruction takes; None for what touches no banks."""
+    if access.space != "lds" or not access.by.base.startswith(MOVES):
+        return None
+    timing = chip.lds.access(access.by.base)
+    active = np.broadcast_to(access.mask, access.addresses.shape)
+    return conflicts(access.addresses.astype(np.int64), timing.bytes, timing.phases, timing.banks, active)
+
+
 @dataclass
 class BankObserver(Observer):
     """An observer of launches that counts, per instruction, the clocks that its addresses cost the LDS of a chip."""
@@ -43,14 +53,10 @@ class BankObserver(Observer):
 
     def access(self, state: State, access: Access) -> Happen | None:
         """Count one part of an instruction."""
-        by = access.by
-        if access.space != "lds" or not by.base.startswith(MOVES):
-            return None
-        timing = self.chip.lds.access(by.base)
-        active = np.broadcast_to(access.mask, access.addresses.shape)
-        clocks = conflicts(access.addresses.astype(np.int64), timing.bytes, timing.phases, timing.banks, active).sum(axis=-1)
-        _, counts = self._seen.setdefault(by.address, (by, Counter()))
-        counts.update(clocks[active.any(axis=-1)].tolist())
+        clocks = clocks_of(self.chip, access)
+        if clocks is not None:
+            _, counts = self._seen.setdefault(access.by.address, (access.by, Counter()))
+            counts.update(clocks.sum(axis=-1)[access.mask.any(axis=-1)].tolist())
         return None
 
     def instructions(self) -> tuple[Observed, ...]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hkc.support.errors import error
 from hkc.targets.chip import FOLDER
@@ -26,6 +27,11 @@ class Isa:
     """8-bit floats have no infinities and one NaN (0x80), bias one higher; otherwise they are the OCP formats."""
     folder: Path | None = None
     """Where the chip's tables lie, if not among the ones that come with hkc."""
+    mfma_waits: Mapping[tuple[str, int], tuple[int, ...]] = field(default_factory=dict, compare=False)
+    """By kind of operands (f64, f32, xdl) and passes of a matrix instruction: wait states until its registers may be
+    used, in the order of the table's columns, then between a vector ALU instruction and a matrix instruction."""
+    exec_mfma: int = 0
+    """Wait states between a vector ALU instruction that writes EXEC and a matrix instruction."""
 
     def lacks(self, instruction: Decoded) -> bool:
         """Whether the chip has no such instruction."""
@@ -46,4 +52,13 @@ def load(chip: str, folder: Path | None = None) -> Isa:
         frozenset(data["direct_to_lds"]["bytes"]),
         bool(data["float8"]["fnuz"]),
         folder,
+        *_hazards(data.get("mfma_hazards")),
     )
+
+
+def _hazards(table: Mapping[str, Any] | None) -> tuple[Mapping[tuple[str, int], tuple[int, ...]], int]:
+    """The table, and the wait states after EXEC; a chip without one has no hazards that are known."""
+    if table is None:
+        return {}, 0
+    waits = {(kind, passes): (*needs, table["valu_mfma"]) for kind, passes, *needs in table["rows"]}
+    return waits, table["exec_mfma"]

@@ -36,7 +36,7 @@ _GUARD = 1 << 16
 _FIRST_IMAGE, _IMAGE_SIZE = 1 << 44, 1 << 40
 
 
-def _anonymous(size: int) -> NDArray[np.uint8]:
+def anonymous(size: int) -> NDArray[np.uint8]:
     """Zeroed bytes that cost memory only where they are touched."""
     room = (size + 31) // 16 * 16
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE
@@ -51,10 +51,12 @@ class Space:
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self.data = _anonymous(size)
-        self.valid = _anonymous(size)
+        self.data = anonymous(size)
+        self.valid = anonymous(size)
         self.complete = size == 0
         """All bytes are known to be valid, so reads need not look at the shadow."""
+        self.gaps: Mask | None = None
+        """Bytes that belong to nobody, such as those between the elements of a view."""
 
     def fill(self, offset: int, content: NDArray[np.uint8]) -> None:
         """Write bytes from outside the program."""
@@ -195,6 +197,26 @@ class Memory:
         i = bisect.bisect_right(self._bases, address)
         return self.allocations[i - 1] if i else None
 
+    def outside(self, addresses: NDArray[np.uint64], mask: Mask, nbytes: int) -> Mask | None:
+        """The lanes of `mask` whose bytes are not all in one allocation, or in gaps there; None for nobody."""
+        chosen = addresses[mask]
+        low, high = int(chosen.min()), int(chosen.max())
+        first = self.find(low)
+        if first is not None and high + nbytes <= first.end and first.space.gaps is None:
+            return None
+        bases = np.array(self._bases, np.uint64)
+        ends = np.array([a.end for a in self.allocations], np.uint64)
+        index = np.searchsorted(bases, addresses, side="right").astype(np.int64) - 1
+        safe = np.maximum(index, 0)
+        bad = mask & ((index < 0) | (addresses + np.uint64(nbytes) > ends[safe]) | (addresses > ~np.uint64(nbytes)))
+        for i in np.unique(index[mask & ~bad]).tolist():
+            part = self.allocations[i]
+            if part.space.gaps is not None:
+                here = mask & ~bad & (index == i)
+                offsets = (addresses[here] - np.uint64(part.base)).astype(np.int64)
+                bad[here] = part.space.gaps[offsets[:, None] + np.arange(nbytes)].any(axis=1)
+        return bad if bad.any() else None
+
     def _host(self, address: int, nbytes: int) -> Allocation:
         found = self.find(address)
         if found is None or address + nbytes > found.end:
@@ -214,13 +236,13 @@ class Memory:
         """Gather `nbytes` per lane where `mask`; other lanes read 0. Second result: lanes with never-written bytes."""
         parts = list(self._split(addresses, mask, nbytes, by))
         if len(parts) == 1 and parts[0][1] is None:
-            space, _, offsets = parts[0]
-            return space.gather(offsets, nbytes)
+            part, _, offsets = parts[0]
+            return part.space.gather(offsets, nbytes)
         words = np.zeros((*addresses.shape, max(nbytes // 4, 1)), np.uint32)
         stale = np.zeros(addresses.shape, np.bool_)
-        for space, selected, offsets in parts:
+        for part, selected, offsets in parts:
             where = mask if selected is None else selected
-            found, invalid = space.gather(offsets[where], nbytes)
+            found, invalid = part.space.gather(offsets[where], nbytes)
             words[where] = found
             if invalid is not None:
                 stale[where] = invalid
@@ -228,21 +250,28 @@ class Memory:
 
     def store(self, addresses: NDArray[np.uint64], mask: Mask, words: Words, nbytes: int, by: Decoded) -> None:
         """Scatter `words` [..., k] where `mask`; of lanes with equal addresses the highest wins."""
-        for space, selected, offsets in self._split(addresses, mask, nbytes, by):
+        for part, selected, offsets in self._split(addresses, mask, nbytes, by):
             where = mask if selected is None else selected
-            space.scatter(offsets[where], words[where], nbytes)
+            part.space.scatter(offsets[where], words[where], nbytes)
 
     def spaces(
         self, addresses: NDArray[np.uint64], mask: Mask, nbytes: int, by: Decoded
     ) -> Iterator[tuple[Space, Mask, Offsets]]:
         """Per allocation: its space, the lanes that fall into it, and everybody's offsets."""
-        for space, selected, offsets in self._split(addresses, mask, nbytes, by):
-            yield space, mask if selected is None else selected, offsets
+        for part, lanes, offsets in self.parts(addresses, mask, nbytes, by):
+            yield part.space, lanes, offsets
+
+    def parts(
+        self, addresses: NDArray[np.uint64], mask: Mask, nbytes: int, by: Decoded
+    ) -> Iterator[tuple[Allocation, Mask, Offsets]]:
+        """The same with whole allocations."""
+        for part, selected, offsets in self._split(addresses, mask, nbytes, by):
+            yield part, mask if selected is None else selected, offsets
 
     def _split(
         self, addresses: NDArray[np.uint64], mask: Mask, nbytes: int, by: Decoded
-    ) -> Iterator[tuple[Space, Mask | None, Offsets]]:
-        """(space, lanes or None for all lanes of the mask, offsets); offsets of other lanes are 0 or harmless."""
+    ) -> Iterator[tuple[Allocation, Mask | None, Offsets]]:
+        """(allocation, lanes or None for all lanes of the mask, offsets); offsets of other lanes are 0 or harmless."""
         full = bool(mask.all())
         chosen = addresses if full else addresses[mask]
         if chosen.size == 0:
@@ -251,13 +280,13 @@ class Memory:
         first = self.find(low)
         if first is not None and high + nbytes <= first.end:
             offsets = (addresses - np.uint64(first.base)).astype(np.int64)
-            yield first.space, None if full else mask, offsets if full else np.where(mask, offsets, 0)
+            yield first, None if full else mask, offsets if full else np.where(mask, offsets, 0)
             return
         yield from self._scattered(addresses, mask, nbytes, by)
 
     def _scattered(
         self, addresses: NDArray[np.uint64], mask: Mask, nbytes: int, by: Decoded
-    ) -> Iterator[tuple[Space, Mask | None, Offsets]]:
+    ) -> Iterator[tuple[Allocation, Mask | None, Offsets]]:
         bases = np.array(self._bases, np.uint64)
         ends = np.array([a.end for a in self.allocations], np.uint64)
         index = np.searchsorted(bases, addresses, side="right").astype(np.int64) - 1
@@ -272,4 +301,4 @@ class Memory:
             part = self.allocations[int(i)]
             selected = mask & (index == i)
             offsets = (addresses - np.uint64(part.base)).astype(np.int64)
-            yield part.space, selected, np.where(selected, offsets, 0)
+            yield part, selected, np.where(selected, offsets, 0)

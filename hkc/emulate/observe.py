@@ -119,7 +119,7 @@ def _announce_flat(
     parts: tuple[tuple[SpaceName, Mask, NDArray[np.uint64]], ...] = (
         ("lds", lds, low), ("scratch", scratch, low), ("global", ~lds & ~scratch, addresses),
     )  # fmt: skip
-    left, after = np.zeros_like(mask), []
+    left, after = np.zeros_like(mask), list[Happen]()
     for space, here, at in parts:
         if (mask & here).any():
             kept, done = announce(w, space, kind, counter, at, mask & here, nbytes, words)

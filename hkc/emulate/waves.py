@@ -142,7 +142,7 @@ class Waves:
         if flags & IN_FLIGHT:
             hit = state.in_flight[register][self.rows] & self.mask
             if hit.any():
-                self.find("missing wait", f"{self._name(register)} is read before its load was waited for", hit)
+                self.find("missing wait", f"{self.name(register)} is read before its load was waited for", hit)
         if flags & UNWRITTEN:
             stale = state.whole(register)[self.rows] & self.mask
             if stale.any():
@@ -153,7 +153,7 @@ class Waves:
         if self._flags[register] & IN_FLIGHT:
             hit = state.in_flight[register][self.rows] & where
             if hit.any():
-                message = f"{self._name(register)} is written while a load into it is outstanding"
+                message = f"{self.name(register)} is written while a load into it is outstanding"
                 self.find("missing wait", message, hit)
         if self.whole and complete and self.taint is None:
             self._flags[register] &= ~UNWRITTEN
@@ -164,7 +164,8 @@ class Waves:
         unwritten[self.rows] = np.where(where, fresh, unwritten[self.rows])
         state.settle(register, unwritten)
 
-    def _name(self, register: int) -> str:
+    def name(self, register: int) -> str:
+        """What assembly calls a vector register of the state's single file."""
         accumulators = register - self.state.shape.vgprs
         return f"v{register}" if accumulators < 0 else f"a{accumulators}"
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hkc.emulate.decode import Decoded, Operand
-from hkc.emulate.operands import scalar_reader
 from hkc.emulate.observe import announce, followed
+from hkc.emulate.operands import scalar_reader
 from hkc.emulate.outstanding import Happen, Picked, Rows
 from hkc.emulate.registry import Context, Step, op
 from hkc.emulate.waves import U64, Waves

@@ -1,0 +1,69 @@
+"""Checkers of machine code, by name. Each is an observer of launches; what is off costs nothing.
+
+Three of them are part of the emulator itself and always on, since it must know anyway what has been written and what is
+on its way: missing waits, never-written values, and accesses beyond LDS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from difflib import get_close_matches
+
+from hkc.emulate.checks.barriers import Barriers
+from hkc.emulate.checks.bounds import Alignment, Bounds
+from hkc.emulate.checks.conflicts import Conflicts
+from hkc.emulate.checks.global_races import GlobalRaces
+from hkc.emulate.checks.lds_races import LdsRaces
+from hkc.emulate.checks.mfma_hazards import MfmaHazards
+from hkc.emulate.faults import Finding
+from hkc.emulate.observe import Observer
+from hkc.support.errors import Diagnostic, HkcUsageError
+
+_OBSERVERS: dict[str, Callable[[], Observer]] = {
+    "lds-race": LdsRaces,
+    "global-race": GlobalRaces,
+    "barrier": Barriers,
+    "out-of-bounds": Bounds,
+    "misaligned": Alignment,
+    "unaligned": Alignment,
+    "bank-conflict": Conflicts,
+    "mfma-hazard": MfmaHazards,
+}
+
+CHECKS: dict[str, str] = {
+    "missing-wait": "a register is used before the load into it was waited for",
+    "uninitialised": "a register, LDS or memory is used that nothing was ever written to",
+    "lds-race": "waves of a workgroup use the same LDS bytes without a barrier or a wait between them",
+    "global-race": "workgroups use the same memory without atomics and fences between them",
+    "barrier": "waves of a workgroup arrive at barriers unequally often, or with some of their lanes switched off",
+    "out-of-bounds": "memory outside the arguments is touched, or LDS beyond the workgroup's",
+    "misaligned": "an atomic's address is no multiple of its size, which the hardware refuses",
+    "unaligned": "an address is no multiple of the size, so that the hardware splits the access",
+    "bank-conflict": "an LDS instruction takes more clocks than its kind must",
+    "mfma-hazard": "too few instructions stand between a matrix instruction and what depends on it",
+    "endless-loop": "the program does not end",
+    "fault": "the program is stopped by something else: an unknown instruction, a jump to nowhere",
+}
+"""Every kind of finding and what it means. The last two end a run."""
+
+REMARKS = frozenset({"bank-conflict", "unaligned"})
+"""Kinds that cost time but make no results wrong."""
+
+
+def observers(names: Collection[str]) -> list[Observer]:
+    """The checkers of these names, ready for one launch.
+
+    Raises `HkcUsageError` HK305 for an unknown one.
+    """
+    for name in names:
+        if name not in CHECKS:
+            near = get_close_matches(name, CHECKS, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(CHECKS)}"
+            raise HkcUsageError(Diagnostic("HK305", f"there is no check `{name}`", hint=hint))
+    kinds = dict.fromkeys(make for name, make in _OBSERVERS.items() if name in names)
+    return [make() for make in kinds]
+
+
+def name_of(finding: Finding) -> str:
+    """The check that a finding belongs to."""
+    return finding.kind.replace(" ", "-")

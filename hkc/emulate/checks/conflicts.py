@@ -1,0 +1,35 @@
+"""Bank conflicts as findings: LDS instructions that took more clocks than their kind must."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hkc.emulate.bank_conflicts import clocks_of
+from hkc.emulate.observe import Access, Observer
+from hkc.emulate.outstanding import Happen
+from hkc.emulate.program import Program
+from hkc.emulate.state import State
+from hkc.targets.chip import load
+
+
+class Conflicts(Observer):
+    """Reports the first wave of each instruction that pays for conflicts."""
+
+    def start(self, program: Program) -> None:
+        """See `Observer`."""
+        self._chip = load(program.isa.chip, program.isa.folder)
+
+    def access(self, state: State, access: Access) -> Happen | None:
+        """See `Observer`."""
+        clocks = clocks_of(self._chip, access)
+        if clocks is None:
+            return None
+        slow = clocks.max(axis=-1) > 1
+        if slow.any():
+            row = int(np.nonzero(slow)[0][0])
+            lane = int(access.mask[row].argmax())
+            phases = clocks.shape[-1]
+            message = f"{int(clocks[row].sum())} clocks where {phases} would do"
+            wave = state.first_wave + int(access.rows[row])
+            state.findings.add("bank conflict", access.by, message, wave, lane)
+        return None
