@@ -93,7 +93,7 @@ def _kernel(
     signature.declare(kernel.parameters)
     hints = signature.hints(kernel.hints)
     grid = Grid()
-    inliner = Inliner(functions, names, diagnostics)
+    inliner = Inliner(functions, names, diagnostics, kernel.name.name)
     Statements(Scope(signature.names), builder, diagnostics, grid, inliner).body(kernel.body)
     return Kernel(
         kernel.name.name,

@@ -62,14 +62,12 @@ class Control:
     def _side(self, names: dict[str, Bound], body: Sequence[syntax.Statement]) -> _Side:
         """A body checked in a scope of its own."""
         outer, self.scope.names = self.scope.names, dict(names)
-        self.grid.blocks += 1
         try:
-            with self.b.block() as ops:
+            with self.grid.block(), self.b.block() as ops:
                 self.body(body)
             return _Side(self.scope.names, ops, [])
         finally:
             self.scope.names = outer
-            self.grid.blocks -= 1
 
     def _joined(self, name: syntax.Name, first: _Side, second: _Side) -> Value | None:
         """Binds a name to what it is after both branches; gives the value that joins them, where one is needed."""
@@ -138,7 +136,7 @@ class Control:
         tested = carried.arguments()
         outer, self.scope.names = self.scope.names, self._inside(carried, tested)
         try:
-            with self.b.block() as before:
+            with self.grid.block(), self.b.block() as before:
                 condition = self.x.condition(statement.condition)
         finally:
             self.scope.names = outer
@@ -243,10 +241,8 @@ def conditional(x: Expressions, expr: syntax.Conditional) -> Meaning:
     meanings: list[Meaning] = []
     sides: list[list[Step]] = []
     for part in (expr.yes, expr.no):
-        x.grid.blocks += 1
-        with x.b.block() as ops:
+        with x.grid.block(), x.b.block() as ops:
             meanings.append(x.operand(part).meaning)
-        x.grid.blocks -= 1
         sides.append(ops)
     kind = joint_type(*meanings)
     if kind is None:

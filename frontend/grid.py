@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,6 +27,15 @@ class Grid:
     extents: tuple[str, ...] = ("1",)
     place: Span | None = None
     blocks: int = 0
+
+    @contextmanager
+    def block(self) -> Iterator[None]:
+        """Within it, `tile_ids` is refused."""
+        self.blocks += 1
+        try:
+            yield
+        finally:
+            self.blocks -= 1
 
     def tile_ids(self, c: Expressions, call: syntax.Call) -> Meaning:
         """One index per extent. Raises `HkcError`, for a second call or one in a loop too."""

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from hkc.frontend import syntax
 from hkc.frontend.codes import CALLS, NESTING
 from hkc.frontend.constants import refuse_taken
-from hkc.frontend.program import Block, Combine, Value
-from hkc.frontend.scope import VARIABLE, Bound, Meaning, Operand, Silenced, describe, suggestion
+from hkc.frontend.program import Block, Combine, Value, flat
+from hkc.frontend.scope import VARIABLE, Bound, Meaning, Silenced, describe, is_number, suggestion
 from hkc.support.errors import Diagnostic, HkcError, Note, Span, error
 
 if TYPE_CHECKING:
@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 
 @dataclass
 class Inliner:
-    """The functions of a file; `names` are those that the whole file sees, `run` makes a checker for a body."""
+    """The functions of a file; `names` are those that the whole file sees, `run` makes a checker for a body; `kernel`
+    is the one that is being checked."""
 
     functions: Mapping[str, syntax.Function]
     names: Mapping[str, Bound]
     diagnostics: list[Diagnostic]
+    kernel: str
     run: Callable[[dict[str, Bound]], Statements] | None = None
     active: list[str] = field(default_factory=list)
     calls: int = 0
@@ -48,25 +50,25 @@ class Inliner:
             message = f"`{name}` takes {len(function.parameters)} values, but is given {len(arguments)}"
             raise error("HK211", message, place.span, notes=(Note("defined here", function.span),))
         bound = {p.name.name: v for p, v in zip(function.parameters, arguments, strict=True)}
-        with x.b.block() as ops:
+        with x.grid.block(), x.b.block() as ops:
             result = self._inlined(function, bound, place.span)
-        results = result if isinstance(result, tuple) else (result,)
-        values = []
-        for found, wanted in zip(results, arguments, strict=False):
-            with x.b.block(ops):
-                operand = Operand(found if found is not None else 0, place)
-                values.append(
-                    operand.value
-                    if isinstance(operand.meaning, Value)
-                    else x.b.constant(found, wanted.type, place.span)  # type: ignore[arg-type]
-                )
-        types = [v.type for v in values]
-        if len(results) * 2 != len(arguments) or types != [a.type for a in arguments[: len(types)]]:
-            wanted_types = ", ".join(describe(a) for a in arguments[: len(arguments) // 2])
+            results = result if isinstance(result, tuple) else (result,)
+            values = [
+                x.b.constant(found, wanted.type, place.span) if is_number(found) else found
+                for found, wanted in zip(results, arguments, strict=False)
+                if found is not None
+            ]
+        given = tuple(v for v in values if isinstance(v, Value))
+        wanted = arguments[: len(arguments) // 2]
+        if len(given) != len(results) or [v.type for v in given] != [v.type for v in wanted]:
+            expected = ", ".join(describe(v) for v in wanted)
             got = ", ".join(describe(v) for v in values) or "nothing"
-            raise error("HK207", f"`{name}` must give {wanted_types}, not {got}", place.span)
-        symbol = f"{name}_{len(x.b.functions)}"
-        x.b.functions.append(Combine(symbol, arguments, Block(tuple(ops), tuple(values)), function.span))
+            raise error("HK207", f"`{name}` must give {expected}, not {got}", place.span)
+        for op in flat(ops):
+            if not op.name.startswith(("arith.", "math.")):
+                raise error("HK201", f"`{name}` combines scalars and can't do this", op.span, place.span)
+        symbol = f"{self.kernel}_{name}_{len(x.b.functions)}"
+        x.b.functions.append(Combine(symbol, arguments, Block(tuple(ops), given), function.span))
         return symbol
 
     def _bind(
