@@ -78,7 +78,8 @@ def _operation(dialect: Any, record: OpRecord) -> None:
     bounds = {f.name: _BASES.get(f.constraint.base or "", Any) for f in record.fields if f.name in shared}
     variables = {n: TypeVar(n, bound=b) if b is not Any else TypeVar(n) for n, b in bounds.items()}
     body = _body(
-        __annotations__={f.name: _hint(f, variables) for f in record.fields if not f.optional}, verify_invariants=_verifier(record)
+        __annotations__={f.name: _hint(f, variables) for f in record.fields if not f.optional},
+        verify_invariants=_verifier(record),
     )
     keywords = {"name": record.name, "traits": [ext.Pure] if record.pure else []}
     types.new_class(record.cls.__name__, (dialect.Operation,), keywords, body)

@@ -5,8 +5,8 @@ Most imports are inside functions: the compiler's process is to start before thi
 
 from __future__ import annotations
 
-import json
 import functools
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -233,7 +233,12 @@ def kernel(function: Callable[..., Any] | None = None, /, **hints: Any) -> Any:
 
 
 def compile(  # noqa: A001 (it is spelled hkc.compile)
-    source: str | Path | PythonKernel | Callable[..., Any], arch: str | None = None, *, keep: Sequence[str] = (), debug: bool = False, **constants: Any
+    source: str | Path | PythonKernel | Callable[..., Any],
+    arch: str | None = None,
+    *,
+    keep: Sequence[str] = (),
+    debug: bool = False,
+    **constants: Any,
 ) -> CompiledKernel:
     """Compile the kernel of a `.hk` file, of a text (a `str` with a line break in it), or a Python function.
 

@@ -40,7 +40,7 @@ class CheckTiles(Pass):
     After::
 
         hkc_tile.dot
-    """
+    """  # noqa: E501
 
     name: ClassVar[str] = "check_tiles"
     gives: ClassVar[frozenset[str]] = frozenset({"legal_tiles"})

@@ -40,7 +40,7 @@ class LowerTileToWave(Pass):
         "hkc_wave.buffer"
         "hkc_wave.buffer_load"
         "hkc_wave.buffer_store"
-    """
+    """  # noqa: E501
 
     name: ClassVar[str] = "lower_tile_to_wave"
     needs: ClassVar[frozenset[str]] = frozenset({"entries", "lds_mapped", "numbered"})

@@ -40,7 +40,7 @@ class PeelRaggedLoops(Pass):
         {hkc.inside = array<i64: 1>}
         scf.if
         "hkc_tile.load"(%A, %f, %i, %e)
-    """
+    """  # noqa: E501
 
     name: ClassVar[str] = "peel_ragged_loops"
     needs: ClassVar[frozenset[str]] = frozenset({"entries"})
@@ -57,7 +57,8 @@ def _symbols(function: Any) -> dict[tuple[Any, int], str]:
     """The name of each dim of each global argument."""
     found = {}
     for argument, attributes in zip(function.arguments, function.arg_attrs, strict=True):
-        for dim, name in enumerate(attributes["hkc.dims"] if "hkc.dims" in attributes else ()):
+        names = attributes["hkc.dims"] if "hkc.dims" in attributes else ()  # noqa: SIM401 (its `get` makes attributes)
+        for dim, name in enumerate(names):
             found[argument, dim] = ir.StringAttr(name).value
     return found
 

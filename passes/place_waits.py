@@ -42,7 +42,7 @@ class PlaceWaits(Pass):
         "hkc_wave.wait"() {lgkm = 0 : i64, vm = -1 : i64}
         "hkc_wave.barrier"
         "hkc_wave.lds_read"
-    """
+    """  # noqa: E501
 
     name: ClassVar[str] = "place_waits"
     needs: ClassVar[frozenset[str]] = frozenset({"waves"})
@@ -64,7 +64,7 @@ class PlaceWaits(Pass):
 
 @dataclass(frozen=True)
 class _State:
-    """The byte ranges of LDS written and read since the last barrier, and whether copies from memory may be under way."""
+    """The byte ranges of LDS written and read since the last barrier, and whether copies may be under way."""
 
     written: Ranges = frozenset()
     read: Ranges = frozenset()

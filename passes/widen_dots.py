@@ -33,7 +33,7 @@ class WidenDots(Pass):
         "hkc_tile.cast"(%a) : (tensor<64x16xf8E4M3FN>) -> tensor<64x16xf16>
         "hkc_tile.cast"(%b) : (tensor<16x64xf8E4M3FNUZ>) -> tensor<16x64xf16>
         "hkc_tile.dot"
-    """
+    """  # noqa: E501
 
     name: ClassVar[str] = "widen_dots"
 

@@ -36,7 +36,7 @@ class Atomic:
     """`dst[offsets + i]` becomes its sum, maximum or minimum with element i, atomically with respect to all workgroups.
 
     Elements outside the tensor are dropped. The order of updates is not defined, so sums of floats may differ from run
-    to run. max and min of floats pass over NaN. An update of 8 or 16 bits reads and swaps the aligned 32-bit word around
+    to run. max and min of floats pass over NaN. An update of 8 or 16 bits reads and swaps the aligned word of 32 around
     it, which must be memory too.
     """
 

@@ -49,7 +49,7 @@ LOOP_LIMIT = 1 << 30
 
 
 def fits_loop(value: Any) -> bool:
-    """Does an index surely lie between 0 and `LOOP_LIMIT`, given that every extent does (the aligned entry's promise)?"""
+    """Does an index surely lie in 0..`LOOP_LIMIT`, given that every extent does (the aligned entry's promise)?"""
     if isinstance(value, ir.BlockArgument):
         return False
     op = value.owner

@@ -14,7 +14,7 @@ _FLAGS = (("amdhsa_code_object_version", CODE_OBJECT_VERSION * 100),)
 
 @dataclass(frozen=True)
 class Generated:
-    """A compiled module: hsaco, kernels with their resources, line table, assembly (where asked for), LLVM's remarks."""
+    """A compiled module: hsaco, kernels with their resources, line table, assembly (if asked for), LLVM's remarks."""
 
     hsaco: bytes
     kernels: tuple[Kernel, ...]

@@ -111,6 +111,7 @@ class RowsApart:
     rows: int
 
     def holds(self, view: View) -> bool:
+        """Whether it holds of a view."""
         inner = View(0, view.extents[1:], view.strides[1:], view.itemsize).span
         step = view.strides[0] * view.itemsize
         return view.span == 0 or (step >= inner and (view.extents[0] + self.rows) * step < 1 << 32)
@@ -124,6 +125,7 @@ class ExtentsBelow:
     limit: int
 
     def holds(self, view: View) -> bool:
+        """Whether it holds of a view."""
         return all(e < self.limit for e in view.extents)
 
 

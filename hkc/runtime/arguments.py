@@ -84,12 +84,14 @@ def _check_demand(demand: Condition, given: Tensor) -> None:
         return
     match demand:
         case Aligned(param, size):
-            what = f"`{param}` is declared to start at a multiple of {size} bytes, but starts at {given.view.address:#x}"
+            what = f"`{param}` is declared to start at a multiple of {size} bytes, but is at {given.view.address:#x}"
         case StrideMultiple(param, dim, size):
             stride = given.view.strides[dim] * given.view.itemsize
-            what = f"`{param}` is declared to have strides of multiples of {size} bytes, but that of dim {dim} is {stride}"
+            what = (
+                f"`{param}` is declared to have strides of multiples of {size} bytes, not {stride} as along dim {dim}"
+            )
         case UnitStride(param, dim):
-            what = f"`{param}` is declared contiguous along dim {dim}, but the stride there is {given.view.strides[dim]}"
+            what = f"`{param}` is declared contiguous along dim {dim}, but its stride is {given.view.strides[dim]}"
         case _:
             what = f"`{demand.param}` is not what its declaration demands"
     raise error("HK523", what, hint="pass a contiguous copy, or compile the kernel without the declaration")

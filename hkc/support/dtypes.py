@@ -1,6 +1,6 @@
 """The element types of the language: name, width, kind, MLIR spelling and NumPy twin, in one table.
 
-Every element takes whole bytes in memory: a `bool` is a byte that is 0 or 1, a float of 6 or 4 bits lies in the low bits
+Every element takes whole bytes in memory: a `bool` is a byte, 0 or 1; a float of 6 or 4 bits lies in the low bits
 of a byte of its own, as in ml_dtypes.
 """
 

@@ -40,7 +40,10 @@ class Linker:
         return ran.stdout.strip()
 
     def link(self, content: bytes, debug: bool = False) -> bytes:
-        """The linked object; without `debug` its debug sections are left out. Raises `OSError` or `subprocess.CalledProcessError` (its words in `stderr`)."""
+        """The linked object; without `debug` its debug sections are left out.
+
+        Raises `OSError` or `subprocess.CalledProcessError` (its words in `stderr`).
+        """
         with tempfile.TemporaryDirectory(prefix="hkc-link-") as folder:
             source, target = Path(folder, "kernel.o"), Path(folder, "kernel.hsaco")
             source.write_bytes(content)

@@ -26,7 +26,8 @@ ROOTS = ("torch_mlir", "mlir")
 WHEEL = "torch-mlir==20261001"
 _PARTS = ("ir", "passmanager", "rewrite")
 __all__ = [
-    "Message", "Place", "announce", "arith", "cf", "context", "ext", "func", "gpu", "ir", "irdl", "llvm", "math", "memref",
+    "Message", "Place", "announce", "arith", "cf", "context", "ext", "func", "gpu", "ir", "irdl", "llvm", "math",
+    "memref",
     "messages", "passmanager", "places", "rewrite", "rocdl", "root", "scf", "tensor", "vector",
 ]  # fmt: skip
 

@@ -42,7 +42,9 @@ def test_check_syntax_goes_on_after_a_mistake(hkc: Command, examples: Path) -> N
 def test_explain(hkc: Command) -> None:
     assert hkc("explain", "hk203").out == f"HK203  {language.CODES['HK203']}\n"
     everything = hkc("explain").out.splitlines()
-    assert [line[:5] for line in everything] == sorted({**language.CODES, **calls.CODES, **objects.CODES, **emulation.CODES})
+    assert [line[:5] for line in everything] == sorted(
+        {**language.CODES, **calls.CODES, **objects.CODES, **emulation.CODES}
+    )
 
 
 def test_every_code_of_calls_is_raised_and_explained() -> None:
