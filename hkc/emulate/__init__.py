@@ -11,18 +11,26 @@
 """
 
 from hkc.emulate.call import Output, explicit, read, run
-from hkc.emulate.faults import Finding
+from hkc.emulate.debug import Break, Trace, Watch
+from hkc.emulate.faults import Finding, Party
 from hkc.emulate.launch import INSTRUCTION_LIMIT, Result, launch
 from hkc.emulate.memory import Memory
+from hkc.emulate.observe import Access, Observer
 from hkc.emulate.program import Program
 
 __all__ = [
     "INSTRUCTION_LIMIT",
+    "Access",
+    "Break",
     "Finding",
     "Memory",
+    "Observer",
     "Output",
+    "Party",
     "Program",
     "Result",
+    "Trace",
+    "Watch",
     "explicit",
     "launch",
     "read",

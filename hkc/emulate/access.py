@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hkc.emulate.decode import Decoded
 from hkc.emulate.memory import Mask, Offsets, Space, Words

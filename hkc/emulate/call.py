@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from hkc.emulate.launch import INSTRUCTION_LIMIT, Extents, Progress, Result, launch
 from hkc.emulate.memory import Memory
+from hkc.emulate.observe import Observer
 from hkc.emulate.program import Program
 from hkc.machine.codeobject import Argument, Kernel
 from hkc.support.errors import Diagnostic, HkcUsageError, error
@@ -48,12 +49,14 @@ def run(
     dynamic_lds: int = 0,
     seed: int = 0,
     progress: Progress | None = None,
+    observers: Sequence[Observer] = (),
     limit: int = INSTRUCTION_LIMIT,
 ) -> Result:
     """Run a kernel of a code object (a file, its bytes, or a loaded `Program`) and update the arrays in place.
 
     `grid` counts workgroups, `block` threads of one (both up to three extents; default block: as many as the kernel
-    takes). Hidden arguments are filled in. `dynamic_lds` is in bytes; `seed` and `limit` mean what they do in `launch`.
+    takes). Hidden arguments are filled in. `dynamic_lds` is in bytes; `seed`, `observers` and `limit` mean what they do in
+    `launch`.
 
     Raises `HkcUsageError` HK606 for an unknown kernel, HK712 for arguments that don't fit; `HkcError` HK6xx for a
     broken code object, HK713 for an unreadable file, other HK7xx for what the kernel does wrong.
@@ -72,6 +75,7 @@ def run(
         seed=seed,
         dynamic_lds=dynamic_lds,
         progress=progress,
+        observers=observers,
         limit=limit,
     )
     for address, array in buffers:

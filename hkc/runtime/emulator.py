@@ -12,7 +12,7 @@ from hkc.emulate import Memory, Program, launch
 from hkc.emulate.memory import Space
 from hkc.emulate.observe import Observer
 from hkc.handover import Binary
-from hkc.machine.abi import View, pack
+from hkc.machine.abi import KernelInfo, View, pack
 from hkc.machine.lines import Line
 from hkc.runtime.arguments import Arguments, workgroups
 from hkc.runtime.arrays import Tensor
@@ -24,9 +24,10 @@ from hkc.targets.chip import load
 class Emulator:
     """Runs machine code on the CPU, with checks that no GPU makes.
 
-    Accesses outside the tensors fault. Gaps between the elements of a strided tensor count as never written: reading
-    them is a finding, storing to them a bug. `seed` other than 0 interleaves the waves in an order drawn from it;
-    `observers` see what happens.
+    Accesses outside the tensors fault. Gaps between the elements of a strided tensor count as never written, and so do
+    tensors that the kernel only writes: reading them is a finding, storing to gaps a bug. `seed` other than 0
+    interleaves the waves in an order drawn from it; `observers` see what happens; `views` says where the tensors of the
+    last launch lay.
     """
 
     name = "emulator"
@@ -34,6 +35,7 @@ class Emulator:
     def __init__(self, seed: int = 0, observers: Sequence[Observer] = ()) -> None:
         self.seed = seed
         self.observers = observers
+        self.views: Mapping[str, View] = {}
 
     def run(self, binary: Binary, arguments: Arguments, progress: Progress | None = None) -> LaunchResult:
         """See `Device.run`.
@@ -48,7 +50,8 @@ class Emulator:
         count = workgroups(info, arguments.names, wave)
         if count == 0:
             return LaunchResult(self.name, time.perf_counter() - began, 0, None)
-        copies = _Copies(arguments.tensors)
+        copies = _Copies(info, arguments.tensors)
+        self.views = copies.views
         entry = info.entry(copies.views)
         try:
             result = launch(
@@ -77,11 +80,12 @@ def _program(hsaco: bytes, lines: tuple[Line, ...]) -> Program:
 class _Copies:
     """The arguments inside the emulator's memory; `views` say where."""
 
-    def __init__(self, tensors: Mapping[str, Tensor]) -> None:
+    def __init__(self, info: KernelInfo, tensors: Mapping[str, Tensor]) -> None:
         self.memory = Memory()
         self.views: dict[str, View] = {name: t.view for name, t in tensors.items()}  # empty tensors keep theirs
         self._tensors = tensors
-        self._spaces: dict[Region, tuple[Space, int]] = {}
+        self._read = set(info.inputs) | (set(tensors) - set(info.outputs))
+        self._spaces: dict[Region, Space] = {}
         for region in regions(tensors):
             self._copy(region)
 
@@ -89,21 +93,23 @@ class _Copies:
         base = self.memory.allocate(region.size, " and ".join(region.params), PAGE, region.start % PAGE)
         allocation = self.memory.find(base)
         assert allocation is not None
-        space = allocation.space
+        space, owned = allocation.space, np.zeros(region.size, np.uint8)
         for name in region.params:
             t = self._tensors[name]
             region.elements(space.data, t)[...] = t.array
-            size = t.view.itemsize
-            region.elements(space.valid, t, f"u{size}")[...] = int.from_bytes(b"\1" * size, "little")
+            for bits, marked in ((owned, True), (space.valid, name in self._read)):
+                if marked:
+                    size = t.view.itemsize
+                    region.elements(bits, t, f"u{size}")[...] = int.from_bytes(b"\1" * size, "little")
             self.views[name] = moved(t.view, region, base)
-        written = int(np.count_nonzero(space.valid[: region.size]))
-        space.complete = written == region.size
-        self._spaces[region] = space, written
+        space.complete = bool(space.valid[: region.size].all())
+        space.gaps = None if owned.all() else owned[: region.size] == 0
+        self._spaces[region] = space
 
     def fetch(self, outputs: tuple[str, ...]) -> None:
         """Copy the elements of the outputs back. Raises `HkcBug` where more than elements was written."""
-        for region, (space, written) in self._spaces.items():
-            if np.count_nonzero(space.valid[: region.size]) != written:
+        for region, space in self._spaces.items():
+            if space.gaps is not None and space.valid[: region.size][space.gaps].any():
                 raise HkcBug(f"the kernel stored between the elements of {' or '.join(region.params)}")
             for name in region.params:
                 if name in outputs:

@@ -10,8 +10,8 @@ from hkc.emulate import access, atomics, spaces
 from hkc.emulate.decode import M0, Decoded, Operand
 from hkc.emulate.faults import unsupported, wrong_chip
 from hkc.emulate.memory import Mask
-from hkc.emulate.operands import join, scalar_reader
 from hkc.emulate.observe import announce, followed
+from hkc.emulate.operands import join, scalar_reader
 from hkc.emulate.outstanding import Happen, Picked, Rows
 from hkc.emulate.registry import Context, Step, op
 from hkc.emulate.waves import U64, Waves

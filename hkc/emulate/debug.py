@@ -1,0 +1,222 @@
+"""Looking into a run: stops at an instruction, a trace of all of them, a watch over some bytes of memory.
+
+These observers write text to a stream. A group is the waves that execute an instruction together.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import TextIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hkc.emulate.decode import EXEC, Decoded, Operand, operand
+from hkc.emulate.memory import Memory
+from hkc.emulate.observe import Access, Observer
+from hkc.emulate.outstanding import Happen, Picked, Rows
+from hkc.emulate.program import Program
+from hkc.emulate.registry import Context, Step
+from hkc.emulate.state import LANES, State
+from hkc.emulate.waves import Waves, lane_bits
+from hkc.machine.lines import place
+from hkc.support.errors import Diagnostic, HkcUsageError
+
+_PER_ROW = 8
+_BYTES = re.compile(r"(lds|0x[0-9a-fA-F]+)\[(\d+)(?::(\d+))?\]$")
+
+Range = Callable[[Memory], tuple[int, int]]
+"""Finds bytes once the arguments are in memory: first address and how many."""
+
+
+def _usage(message: str) -> HkcUsageError:
+    return HkcUsageError(Diagnostic("HK305", message))
+
+
+class Trace(Observer):
+    """One line per instruction and group: its waves, where it is, its text, and on demand what it has written.
+
+    `values` shows the registers that an instruction names first, of the group's first wave: lane 0 for vectors.
+    """
+
+    def __init__(self, stream: TextIO, values: bool = False) -> None:
+        self._stream, self._values = stream, values
+
+    def step(self, instruction: Decoded, step: Step, context: Context) -> Step:
+        """See `Observer`."""
+        text = f"{instruction.address:#08x}  {instruction.text}"
+        shown = instruction.operands[:1] if self._values else ()
+
+        def run(w: Waves) -> NDArray[np.int64] | None:
+            jump: NDArray[np.int64] | None = step(w)
+            found = "".join(f"  ; {o.name} = {_first(w.state, int(w.rows[0]), o, context)}" for o in shown)
+            self._stream.write(f"{_waves(w):>12}  {text}{found}\n")
+            return jump
+
+        return run
+
+
+def _waves(w: Waves) -> str:
+    """`3`, `0-7`, or `0-9+4` for the first and last of a group with gaps and how many there are."""
+    first, last = (int(w.rows[i]) + w.state.first_wave for i in (0, -1))
+    if w.count == 1:
+        return f"{first}"
+    return f"{first}-{last}" + (f" ({w.count})" if last - first + 1 != w.count else "")
+
+
+def _first(state: State, row: int, o: Operand, context: Context) -> str:
+    if o.kind in ("vgpr", "agpr"):
+        words = [int(state.registers[context.vector(o) + i][row, 0]) for i in range(o.count)]
+    elif o.kind == "sgpr":
+        words = [_scalar(state, row, o.index + i) for i in range(o.count)]
+    else:
+        return o.name
+    return " ".join(f"{word:08x}" for word in words)
+
+
+def _scalar(state: State, row: int, register: int) -> int:
+    if register >= EXEC:
+        return int(lane_bits(state.exec_mask[row])) >> 32 * (register - EXEC) & 0xFFFFFFFF
+    return int(state.scalar[register, row])
+
+
+class Break(Observer):
+    """Shows state before an instruction, the first `times` times that any group gets there.
+
+    `where` is an address, or the number of a source line: then the first instruction of each stretch that comes from
+    it. `show` names registers (`v3`, `a[0:3]`, `s[4:5]`, `vcc`), bytes of the workgroup's LDS (`lds[0:64]`) and of
+    memory (`0x7e0000000000[0:16]`); without any, what the instruction names is shown. `wave` counts over the launch
+    (default: the first that comes).
+    """
+
+    def __init__(
+        self, where: int, stream: TextIO, *, line: bool = False, show: Iterable[str] = (), wave: int | None = None,
+        times: int = 1,
+    ) -> None:  # fmt: skip
+        self._where, self._line, self._stream, self._wave = where, line, stream, wave
+        self._show, self._left = tuple(show), times
+        for text in self._show:
+            if not _BYTES.match(text) and operand(text).kind not in ("vgpr", "agpr", "sgpr"):
+                raise _usage(f"`{text}` is no register such as v3, s[4:5], vcc and no bytes such as lds[0:64]")
+
+    def start(self, program: Program) -> None:
+        """See `Observer`. Raises `HkcUsageError` HK305 where no instruction is meant."""
+        addresses = [i.address for i in program.instructions]
+        if self._line:
+            lines = [(found.line if (found := place(program.lines, a)) else 0) for a in addresses]
+            before = [0, *lines[:-1]]
+            self._stops = {a for a, n, old in zip(addresses, lines, before, strict=True) if n == self._where != old}
+        else:
+            self._stops = {self._where} & set(addresses)
+        if not self._stops:
+            what = f"line {self._where}" if self._line else f"address {self._where:#x}"
+            raise _usage(f"no instruction comes from {what}" if self._line else f"no instruction starts at {what}")
+
+    def step(self, instruction: Decoded, step: Step, context: Context) -> Step:
+        """See `Observer`."""
+        if instruction.address not in self._stops:
+            return step
+
+        def run(w: Waves) -> NDArray[np.int64] | None:
+            row = self._row(w)
+            if row is not None and self._left > 0:
+                self._left -= 1
+                self._print(w.state, row, instruction, context)
+            jump: NDArray[np.int64] | None = step(w)
+            return jump
+
+        return run
+
+    def _row(self, w: Waves) -> int | None:
+        if self._wave is None:
+            return int(w.rows[0])
+        row = self._wave - w.state.first_wave
+        return row if row in w.rows else None
+
+    def _print(self, state: State, row: int, instruction: Decoded, context: Context) -> None:
+        wave = state.first_wave + row
+        group = wave // state.shape.waves_per_group
+        out = [f"{instruction.address:#x}: {instruction.text}", f"  wave {wave} of workgroup {group}"]
+        out.append(f"  exec {int(lane_bits(state.exec_mask[row])):016x}  scc {int(state.scc[row])}")
+        for text in self._show or [o.name or str(o) for o in instruction.operands if o.kind in _REGISTERS]:
+            out += self._shown(state, row, text, context)
+        self._stream.write("\n".join(out) + "\n")
+
+    @staticmethod
+    def _shown(state: State, row: int, text: str, context: Context) -> list[str]:
+        if found := _BYTES.match(text):
+            return _dump(state, row, text, found)
+        o = operand(text.strip("-|"))
+        if o.kind == "sgpr":
+            words = [_scalar(state, row, o.index + i) for i in range(o.count)]
+            return [f"  {text} = " + " ".join(f"{word:08x}" for word in words)]
+        lines = []
+        for i in range(o.count):
+            register = context.vector(o) + i
+            if register >= len(state.registers):
+                raise _usage(f"the kernel has no register {text}")
+            lines += _lanes(f"{text[0]}{o.index + i}", state.registers[register][row])
+        return lines
+
+
+_REGISTERS = ("vgpr", "agpr", "sgpr")
+
+
+def _lanes(name: str, values: NDArray[np.uint32]) -> list[str]:
+    """A vector register as bits and, beside them, as f32."""
+    floats = values.view(np.float32)
+    lines = []
+    for lane in range(0, LANES, _PER_ROW):
+        bits = " ".join(f"{int(x):08x}" for x in values[lane : lane + _PER_ROW])
+        numbers = " ".join(f"{float(x):.5g}" for x in floats[lane : lane + _PER_ROW])
+        lines.append(f"  {name if lane == 0 else '':>6} [{lane:2}] {bits}   {numbers}")
+    return lines
+
+
+def _dump(state: State, row: int, text: str, found: re.Match[str]) -> list[str]:
+    first, end = int(found[2]), int(found[3] or int(found[2]) + 1)
+    if found[1] == "lds":
+        end = min(end, state.shape.lds)
+        base = int(state.lds_base[row])
+        data = state.lds.data[base + first : base + end].tobytes()
+    else:
+        data = state.memory.read(int(found[1], 16) + first, max(end - first, 0))
+    rows = range(0, len(data), 16)
+    return [f"  {text}", *(f"    {first + i:#06x}: {data[i : i + 16].hex(' ', 4)}" for i in rows)]
+
+
+class Watch(Observer):
+    """Shows every write to some bytes of memory: by whom, and the bytes before and after."""
+
+    def __init__(self, where: Range, stream: TextIO, name: str = "") -> None:
+        self._where, self._stream, self._name = where, stream, name
+
+    def begin(self, state: State) -> None:
+        """See `Observer`."""
+        self._first, self._size = self._where(state.memory)
+        self._old = state.memory.read(self._first, self._size)
+
+    def access(self, state: State, access: Access) -> Happen | None:
+        """See `Observer`."""
+        if access.space != "global" or access.kind == "load":
+            return None
+        start, end = np.uint64(self._first), np.uint64(self._first + self._size)
+        hit = access.mask & (access.addresses < end) & (access.addresses + np.uint64(access.nbytes) > start)
+        if not hit.any():
+            return None
+
+        def written(rows: Rows, picked: Picked) -> None:
+            here = hit[picked]
+            if here.any():
+                row, lane = (int(i[-1]) for i in np.nonzero(here))
+                self._say(state, access, state.first_wave + int(rows[row]), lane)
+
+        return written
+
+    def _say(self, state: State, access: Access, wave: int, lane: int) -> None:
+        new = state.memory.read(self._first, self._size)
+        by, name = access.by, self._name or f"{self._first:#x}"
+        change = f"{self._old.hex(' ', -4)} -> {new.hex(' ', -4)}"
+        self._stream.write(f"{name}: {change} by wave {wave}, lane {lane} at {by.address:#x}: {by.text}\n")
+        self._old = new
