@@ -7,7 +7,6 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from hkc.dialects.builtin import BUILTINS
 from hkc.dialects.types import IndexType, ScalarType, TileType, extents
 from hkc.frontend.builder import Builder
 from hkc.frontend.program import Value
@@ -139,8 +138,6 @@ def function(b: Builder, name: str, operand: Operand, span: Span) -> Meaning:
             notes=operand.origin("dtype"),
             hint=f"convert it first: {name}(cast(…, f32))",
         )
-    if f"math.{name}" not in BUILTINS:
-        raise error("HK435", f"`{name}` has no machine code yet", span)
     return b.op(f"math.{name}", [value], value.type, span)
 
 

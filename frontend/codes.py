@@ -69,7 +69,6 @@ CODES: dict[str, str] = {
     "HK432": "Blocks, brackets and expressions nest up to a fixed depth.",
     "HK433": "A source file has a limited size.",
     "HK434": "A tile has a limited number of elements, since it lives in registers.",
-    "HK435": "Something that the language knows and that can't be compiled yet.",
     "HK436": "The step of a range is not 0.",
     "HK437": "A kernel has a limited number of operations and calls, once its functions are inlined.",
     "HK451": "A dot needs a matrix instruction of the chip for its element types.",

@@ -15,7 +15,7 @@ from hkc.frontend import check as checking
 from hkc.frontend import parse as parsing
 from hkc.frontend.program import Checked, Kernel
 from hkc.handover import Assembly, Binary, LdsAccess, LdsBuffer, Module, Resources
-from hkc.machine.abi import KernelInfo, LaunchPlan
+from hkc.machine.abi import Entry, KernelInfo, LaunchPlan
 from hkc.support.errors import HkcBug, Source, error
 from hkc.targets.chip import Chip, load
 
@@ -203,13 +203,23 @@ def interface(checked: Checked, assembly: Assembly) -> KernelInfo:
     from hkc.passes.split_entries import entries
 
     kernel = only_kernel(checked)
+    return _info(checked, assembly.chip.name, assembly.waves, entries(kernel.name, kernel.params))
+
+
+def uncompiled(checked: Checked, arch: str = "") -> Binary:
+    """A kernel without machine code, for the reference, which needs none."""
+    return Binary(arch, b"", LaunchPlan((_info(checked, arch, 1, (Entry(only_kernel(checked).name, ()),)),)), {})
+
+
+def _info(checked: Checked, arch: str, waves: int, entries: tuple[Entry, ...]) -> KernelInfo:
+    kernel = only_kernel(checked)
     return KernelInfo(
         kernel.name,
-        assembly.chip.name,
+        arch,
         kernel.params,
         kernel.grid,
-        assembly.waves,
-        entries(kernel.name, kernel.params),
+        waves,
+        entries,
         kernel.outputs,
         checked.constant_texts,
         kernel.inputs,

@@ -60,7 +60,8 @@ def run(options: argparse.Namespace) -> int:
     from hkc.support.errors import error
     from hkc.targets.chip import load
 
-    arch = load(options.arch).name if options.arch is not None else api.gpu_arch()
+    interpreted = options.device == "reference"
+    arch = load(options.arch).name if options.arch is not None else "" if interpreted else api.gpu_arch()
     checked, settings = trial.check(read(options.file), options.set)
     kernel = pipeline.only_kernel(checked)
     if not kernel.outputs:
@@ -69,10 +70,11 @@ def run(options: argparse.Namespace) -> int:
     files = {name: trial.load(trial.tensor(kernel, name), path) for name, path in options.input}
     known = trial.values(checked, kernel, settings, files)
     arrays = trial.inputs(kernel, known, files, options.seed)
-    compiled = api.build(checked, arch)
+    made = api.CompiledKernel(pipeline.uncompiled(checked, arch), checked) if interpreted else None
+    compiled = made or api.build(checked, arch)
     arguments = compiled.bind(**{**known, **arrays})
     before = {name: array.copy() for name, array in arguments.on_host().items()}
-    progress = Progress(f"{kernel.name} on {compiled.arch}")
+    progress = Progress(f"{kernel.name} on {compiled.arch or 'the reference'}")
     try:
         result = compiled.launch(arguments, options.device, progress)
     finally:
@@ -105,7 +107,7 @@ def _document(arch: str, known: dict[str, Any], result: LaunchResult, verdicts: 
     worst = max((v.comparison for v in verdicts), key=lambda c: (not c.ok, c.max_error / (c.max_bound or 1)))
     return {
         "device": result.device,
-        "arch": arch,
+        "arch": arch or None,
         **_numbers(worst),
         "seconds": result.seconds,
         "instructions": result.instructions,
@@ -125,7 +127,8 @@ def _numbers(comparison: Comparison) -> dict[str, Any]:
 
 def _text(name: str, document: dict[str, Any]) -> str:
     values = ", ".join(f"{key}={value}" for key, value in document["set"].items())
-    lines = [f"{name} for {document['arch']} on the {document['device']}: {values}"]
+    chip = f" for {document['arch']}" if document["arch"] else ""
+    lines = [f"{name}{chip} on the {document['device']}: {values}"]
     for output, verdict in document["outputs"].items():
         word = "ok" if verdict["ok"] else "WRONG"
         error, bound = ("infinite" if x is None else f"{x:.3g}" for x in (verdict["max_error"], verdict["bound"]))
