@@ -1,13 +1,14 @@
 """LDS addresses as code: from (layout, map) to a per-lane base expression plus constants, proved on every lane.
 
 The bytes that a lane touches follow from the layout and the byte map. As a function of the bits of the lane and wave
-ids they are nearly always a sum, or an XOR, of one contribution per bit; both forms are tried against the full table.
+ids they are nearly always a sum, or an XOR, of one contribution per bit, or an XOR inside a block and a sum of blocks; all
+forms are tried against the full table.
 """
 
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,19 +20,20 @@ from hkc.support.errors import HkcBug
 
 @dataclass(frozen=True)
 class Term:
-    """`((id >> low_bit) & (2**width - 1)) * scale` of the lane or wave id."""
+    """`((id >> low_bit) & (2**width - 1)) * scale` of the lane or wave id, and what joins it to the ones before: `addi`
+    or `xori`."""
 
     source: str
     low_bit: int
     width: int
     scale: int
+    join: str
 
 
 @dataclass(frozen=True)
 class LaneBase:
-    """A per-lane byte offset: `start` and the terms joined by `addi` or `xori`, and all of that XOR `flip`."""
+    """A per-lane byte offset: `start`, joined by the terms in order, and all of that XOR `flip`."""
 
-    join: str
     terms: tuple[Term, ...]
     start: int
     flip: int = 0
@@ -69,7 +71,7 @@ def _relative(table: Any, reference: Any, block: int) -> tuple[LaneBase, int]:
         if flip and start:
             continue
         if constant + start >= 0 and np.array_equal((reference ^ flip) + constant, table):
-            return LaneBase(base.join, base.terms, base.start, flip), constant + start
+            return replace(base, flip=flip), constant + start
     return _expression(_key(table))
 
 
@@ -83,28 +85,30 @@ def _expression(rows: tuple[tuple[int, ...], ...]) -> tuple[LaneBase, int]:
     start = int(table[0, 0])
     waves, lanes = (n.bit_length() - 1 for n in table.shape)
     bits = [("lane", i) for i in range(lanes)] + [("wave", i) for i in range(waves)]
-    at = [table[0, 1 << i] if s == "lane" else table[1 << i, 0] for s, i in bits]
-    for join, parts in (("addi", [int(v) - start for v in at]), ("xori", [int(v) ^ start for v in at])):
+    at = [int(table[0, 1 << i] if s == "lane" else table[1 << i, 0]) for s, i in bits]
+    for lane, wave in (("addi", "addi"), ("xori", "xori"), ("xori", "addi")):
         # A sum leaves its start to the instruction's constant offset; an XOR has to keep it inside.
-        inside, outside = (0, start) if join == "addi" else (start, 0)
-        base = LaneBase(join, _merge(bits, parts, join), inside)
+        inside, outside = (0, start) if lane == "addi" else (start, 0)
+        joins = [lane if source == "lane" else wave for source, _ in bits]
+        parts = [v - start if join == "addi" else v ^ start for v, join in zip(at, joins, strict=True)]
+        base = LaneBase(_merge(bits, parts, joins), inside)
         if np.array_equal(_evaluate(base, table.shape) + outside, table):
             return base, outside
     raise HkcBug("no address expression for an LDS access", details=str(rows))
 
 
-def _merge(bits: list[tuple[str, int]], parts: list[int], join: str) -> tuple[Term, ...]:
+def _merge(bits: list[tuple[str, int]], parts: list[int], joins: list[str]) -> tuple[Term, ...]:
     """Terms of neighbouring bits as one: a product is their sum, and their XOR only where they share no bit."""
     merged: list[Term] = []
-    for (source, bit), scale in zip(bits, parts, strict=True):
+    for (source, bit), scale, join in zip(bits, parts, joins, strict=True):
         if scale == 0:
             continue
-        last = merged[-1] if merged else Term("", 0, 0, 0)
+        last = merged[-1] if merged else Term("", 0, 0, 0, "")
         follows = (source, bit, scale) == (last.source, last.low_bit + last.width, last.scale << last.width)
         if follows and (join == "addi" or not scale & last.scale * ((1 << last.width) - 1)):
-            merged[-1] = Term(source, last.low_bit, last.width + 1, last.scale)
+            merged[-1] = replace(last, width=last.width + 1)
         else:
-            merged.append(Term(source, bit, 1, scale))
+            merged.append(Term(source, bit, 1, scale, join))
     return tuple(merged)
 
 
@@ -113,5 +117,5 @@ def _evaluate(base: LaneBase, shape: tuple[int, ...]) -> Any:
     total = np.full(shape, base.start)
     for t in base.terms:
         part = (ids[t.source] >> t.low_bit & ((1 << t.width) - 1)) * t.scale
-        total = total + part if base.join == "addi" else total ^ part
+        total = total + part if t.join == "addi" else total ^ part
     return total

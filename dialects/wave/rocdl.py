@@ -225,5 +225,5 @@ class Rocdl:
             source = self._ids[t.source]
             bits = build.binary("shrui", source, t.low_bit) if t.low_bit else source
             part = build.mul(build.binary("andi", bits, (1 << t.width) - 1), t.scale)
-            total = build.binary(base.join, total, part)
+            total = build.binary(t.join, total, part)
         return build.binary("xori", total, base.flip) if base.flip else total
