@@ -34,7 +34,6 @@ KERNARG_GRANULE = 64
 """Bytes to which runtimes align and round up the argument segment; compilers widen scalar loads up to its end."""
 
 _ABS64, _RELATIVE64 = 3, 13  # relocation numbers of LLVM's AMDGPUUsage, "Relocation Records"
-_NEAREST = 0
 _MAX_THREADS = 1024  # of a workgroup, on every chip so far
 
 
@@ -153,9 +152,6 @@ def _check(kernel: Kernel, workgroups: Extents, threads: Extents) -> None:
         raise error("HK711", f"a grid of {workgroups} workgroups")
     if kernel.descriptor.wave32:
         raise error("HK711", f"`{kernel.name}` is for waves of 32 lanes, which these chips lack")
-    mode = kernel.descriptor.float_mode
-    if (mode.round_f32, mode.round_f16_f64) != (_NEAREST, _NEAREST):
-        raise error("HK711", f"`{kernel.name}` asks for a rounding mode other than to nearest even")
 
 
 def _check_lds(program: Program, kernel: Kernel, dynamic: int) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from hkc.emulate import lanes
+from hkc.emulate import directed, lanes
 from hkc.emulate.decode import Decoded, Operand
 from hkc.emulate.faults import unsupported
 from hkc.emulate.floats import clamp01, flush, settle_nan
@@ -87,10 +87,13 @@ def step_of(
             readers.append(source(instruction, context, operand, kind, number, permutation))
     writers = [_writer(instruction, context, o, kind, permutation) for o, kind in zip(operands, results, strict=False)]
     if len(writers) == 1:
-        write = writers[0]
+        write, rounded = writers[0], directed.rule(instruction, results[0], sources)
 
         def step(w: Waves) -> None:
             arguments = tuple([r(w) for r in readers])
+            if rounded is not None and not w.nearest:
+                write(w, rounded(w, *arguments), arguments)
+                return
             write(w, function(w, *arguments) if waves else function(*arguments), arguments)
 
         return step

@@ -10,6 +10,7 @@ from emulated import CHIPS, Wave
 
 from examples import examples, varied
 from hkc.emulate.decode import Decoded, decode
+from hkc.support.errors import HkcError
 
 SIZE, STEP = 64 * 32, 32
 RNG = np.random.default_rng(12)
@@ -318,3 +319,42 @@ def test_direct_to_lds(arch: str, name: str) -> None:
         value = signed(value, 8 * size) & 0xFFFFFFFF if extended else value
         at = 64 + lane * width
         assert int.from_bytes(place.wave.state.lds.data[at : at + width].tobytes(), "little") == value
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize("code", (0, 1, 2, 3))
+def test_swizzled_buffers(arch: str, code: int) -> None:
+    """Records of 16 bytes, 8 << code of them interleaved by dwords; the index is the lane."""
+    wave = Wave(arch)
+    base = wave.memory.allocate(4096, "memory")
+    content = np.arange(1024, dtype=np.uint32)
+    wave.memory.write(base, content)
+    wave.scalar(8, base & 0xFFFFFFFF)
+    wave.scalar(9, base >> 32 | 16 << 16 | 1 << 31)
+    wave.scalar(10, 50)
+    wave.scalar(11, 0x27000 | code << 21)
+    wave.vector(4, np.arange(64))
+    wave.vector(5, np.full(64, 4))
+    wave.run("buffer_load_dword v20, v[4:5], s[8:11], 0 idxen offen offset:4",
+             "buffer_load_dword v21, v4, s[8:11], 0 idxen offset:16")  # fmt: skip
+    count = 8 << code
+    for lane in range(64):
+        place = (lane // count * 16 + 8) * count + lane % count * 4
+        assert wave.v(20)[lane] == (content[place // 4] if lane < 50 else 0)
+    assert not wave.v(21).any()
+    with pytest.raises(HkcError, match=r"HK702.*swizzled"):
+        wave.run("buffer_load_dwordx2 v[20:21], v4, s[8:11], 0 idxen")
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+def test_buffers_that_add_the_lane(arch: str) -> None:
+    """The lane's number is added to the index; the stride has four more bits, in place of the data format."""
+    wave = Wave(arch)
+    base = wave.memory.allocate(1 << 21, "memory")
+    content = np.arange(1 << 19, dtype=np.uint32)
+    wave.memory.write(base, content)
+    for i, word in enumerate((base & 0xFFFFFFFF, base >> 32 | 8 << 16, 64, 0x7000 | 1 << 15 | 1 << 23)):
+        wave.scalar(8 + i, word)
+    wave.run("buffer_load_dword v20, off, s[8:11], 0 offset:4")
+    stride = 8 | 1 << 14
+    assert wave.v(20).tolist() == [content[(lane * stride + 4) // 4] for lane in range(64)]

@@ -155,6 +155,9 @@ def test_division_steps_give_correctly_rounded_quotients(arch: str, kind: str) -
     power = 120 if single else 900
     a = RNG.standard_normal(64) * 2.0 ** RNG.integers(-power, power, 64)
     b = RNG.standard_normal(64) * 2.0 ** RNG.integers(-power // 8, power // 8, 64)
+    if not single:
+        a[1::3] = RNG.standard_normal(21) * 2.0**-1010
+        b[1::3] = RNG.standard_normal(21) * 2.0 ** RNG.integers(20, 60, 21)  # denormal quotients
     b[::3] = a[::3] * (1 + RNG.standard_normal(22)[: len(a[::3])] / 4)
     if single:
         a, b = a.astype(np.float32), b.astype(np.float32)

@@ -2,7 +2,8 @@
 
 Range rule of the GFX9 ISA guides ("Memory Buffer Instructions", range checking): raw and unswizzled buffers compare
 the byte offset, without the scalar offset, with the number of records less the scalar offset; structured, swizzled
-ones compare the index with the number of records. Each dword of a wide access is checked by itself.
+ones compare the index with the number of records and the offset with the stride. Each dword of a wide access is checked
+by itself.
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ from hkc.emulate.memory import Mask
 from hkc.emulate.operands import scalar_reader
 from hkc.emulate.registry import Context, Step, op
 from hkc.emulate.semantics.vmem import check_width, direct_to_lds
-from hkc.emulate.waves import U64, Waves
+from hkc.emulate.waves import U32, U64, Waves
 
 _SWIZZLE, _ADD_LANE = 1 << 31, 1 << 23
+_ELEMENT = 4
+"""Bytes that swizzling keeps together on these chips."""
 
 
 @dataclass(frozen=True)
@@ -31,10 +34,18 @@ class Places:
 
     addresses: U64
     left: NDArray[np.int64]
+    together: int = 16
+    """Bytes that lie behind one another; wider accesses are refused."""
 
     def inside(self, nbytes: int) -> Mask:
         """Where the first `nbytes` are in bounds."""
         return self.left >= nbytes
+
+    def narrow(self, instruction: Decoded, nbytes: int) -> Places:
+        """The same, for accesses of `nbytes`. Raises HK702 for what a swizzled buffer scatters."""
+        if nbytes > self.together:
+            raise unsupported(instruction, f"an access of {nbytes} bytes to a swizzled buffer")
+        return self
 
 
 def _addressing(instruction: Decoded, context: Context) -> Callable[[Waves], Places]:
@@ -49,21 +60,43 @@ def _addressing(instruction: Decoded, context: Context) -> Callable[[Waves], Pla
 
     def run(w: Waves) -> Places:
         words = [w.scalar(descriptor + i)[:, None] for i in range(4)]
-        if (words[1] & np.uint32(_SWIZZLE)).any() or (words[3] & np.uint32(_ADD_LANE)).any():
-            raise unsupported(instruction, "swizzled buffers")
         base = words[0].astype(np.int64) | (words[1] & np.uint32(0xFFFF)).astype(np.int64) << 32
         stride = (words[1] >> np.uint32(16) & np.uint32(0x3FFF)).astype(np.int64)
         inner = np.full(w.mask.shape, fixed, np.int64)
         if offset is not None:
             inner = inner + w.read(offset)
-        if index is not None:
-            inner = inner + w.read(index) * stride
+        element = np.zeros(w.mask.shape, np.int64) if index is None else w.read(index).astype(np.int64)
+        if (add_lane := words[3] & np.uint32(_ADD_LANE) != 0).any():
+            element = element + np.where(add_lane, np.arange(64), 0)
+            stride = np.where(
+                add_lane, stride | (words[3] >> np.uint32(15) & np.uint32(0xF)).astype(np.int64) << 14, stride
+            )
         scalar = soffset(w).astype(np.int64)[:, None]
         records = words[2].astype(np.int64)
+        if (words[1] & np.uint32(_SWIZZLE)).any():
+            start = (base + scalar).astype(np.uint64)
+            return _swizzled(instruction, start, words, stride, element, inner)
+        inner = inner + element * stride
         size = np.where(stride == 0, records, records * stride)
         return Places((base + scalar + inner).astype(np.uint64), size - scalar - inner)
 
     return run
+
+
+def _swizzled(
+    instruction: Decoded, start: U64, words: list[U32], stride: NDArray[np.int64], index: NDArray[np.int64],
+    offset: NDArray[np.int64],
+) -> Places:  # fmt: skip
+    """Records interleaved: 8, 16, 32 or 64 neighbours share a stretch in which each has every n-th dword."""
+    if not (words[1] & np.uint32(_SWIZZLE)).all():
+        raise unsupported(instruction, "waves with swizzled and plain buffers together")
+    count = np.int64(8) << (words[3] >> np.uint32(21) & np.uint32(3)).astype(np.int64)
+    block = index // count * stride + offset // _ELEMENT * _ELEMENT
+    places = block * count + index % count * _ELEMENT + offset % _ELEMENT
+    inside = (index < words[2].astype(np.int64)) & (offset < stride)
+    # a dword at most lies together
+    left = np.where(inside, _ELEMENT - offset % _ELEMENT, 0)
+    return Places(start + places.astype(np.uint64), left, _ELEMENT)
 
 
 def _load(form: access.Format) -> Callable[[Decoded, Context], Step]:
@@ -74,7 +107,7 @@ def _load(form: access.Format) -> Callable[[Decoded, Context], Step]:
         register = context.vector(instruction.operands[0])
 
         def step(w: Waves) -> None:
-            found = places(w)
+            found = places(w).narrow(instruction, form.nbytes)
             whole = w.mask & found.inside(form.nbytes)
             if form.words == 1 or _all_or_nothing(found, w.mask, form):
                 access.load(w, spaces.GLOBAL, form, register, found.addresses, whole, w.mask)
@@ -102,7 +135,7 @@ def _load_lds(instruction: Decoded, context: Context, form: access.Format, place
     offset = instruction.number("offset")
 
     def step(w: Waves) -> None:
-        found = places(w)
+        found = places(w).narrow(instruction, form.nbytes)
         direct_to_lds(w, form, found.addresses, w.mask & found.inside(form.nbytes), offset)
 
     return step
@@ -114,7 +147,7 @@ def _store(form: access.Format) -> Callable[[Decoded, Context], Step]:
         register = context.vector(instruction.operands[0])
 
         def step(w: Waves) -> None:
-            found = places(w)
+            found = places(w).narrow(instruction, form.nbytes)
             if form.words == 1 or _all_or_nothing(found, w.mask, form):
                 lanes = w.mask & found.inside(form.nbytes)
                 access.store(w, spaces.GLOBAL, form, register, found.addresses, lanes)
@@ -140,7 +173,7 @@ def _atomic(name: str) -> Callable[[Decoded, Context], Step]:
         result = register if instruction.flag("sc0") else None
 
         def step(w: Waves) -> None:
-            found = places(w)
+            found = places(w).narrow(instruction, 4 * keep)
             words = access.data(w, access.Format(4 * given), register)
             lanes = w.mask & found.inside(4 * keep)
             access.atomic(w, spaces.GLOBAL, combine, words, keep, result, found.addresses, lanes)

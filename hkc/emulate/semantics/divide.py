@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -84,10 +85,15 @@ def _fmas32(w: Waves, a: Array, b: Array, c: Array) -> Array:
 
 
 def _fmas64(w: Waves, a: Array, b: Array, c: Array) -> Array:
-    """As above; a denormal quotient is rounded twice here."""
+    a, b, c = np.broadcast_arrays(a, b, np.broadcast_to(c, w.mask.shape))
     result = fma64(a, b, c)
     factor = np.where(_exponent(c, _F64) > 1023, 2.0**128, 2.0**-128)
-    return np.where(w.vcc, result * factor, result)
+    scaled = np.where(w.vcc, result * factor, result)
+    denormal = w.vcc & (np.abs(scaled) < np.finfo(np.float64).tiny) & np.isfinite(result)
+    for at in zip(*np.nonzero(denormal), strict=True):  # rounded once, from the exact value
+        exact = Fraction(float(a[at])) * Fraction(float(b[at])) + Fraction(float(c[at]))
+        scaled[at] = float(exact * Fraction(float(factor[at])))
+    return scaled
 
 
 def _fixup(r: _Range, q: Array, d: Array, n: Array) -> Array:

@@ -256,8 +256,8 @@ _TRANSPOSED = re.compile(r"ds_read_b(64|96)_tr_b(\d+)")
 def _transposed(element: int) -> Callable[[Decoded, Context], Step]:
     """16 lanes exchange their 8-byte rows so that each holds a column.
 
-    Element n of lane l is element (l & m) of the row that lane (l & ~15) + (l >> s & h) + … points at; verified for
-    16- and 8-bit elements by running compiled kernels, inferred for 4-bit ones by the same pattern.
+    Element n of lane l is element (l & m) of the row that lane (l & ~15) + (l >> s & h) + … points at: as compiled
+    kernels (16 and 8 bits) and AMD's hardware test of rocRoller (all widths) have it.
     """
     per_lane = 64 // element
     span = 16 // per_lane

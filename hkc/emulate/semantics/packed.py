@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from hkc.emulate import directed
 from hkc.emulate.decode import Decoded, Operand
 from hkc.emulate.floats import clamp01, flush, fma16, fma32, round_to_odd, settle_nan, two_sum, widen_bf16
 from hkc.emulate.operands import Array, Reader, word_reader
@@ -50,6 +51,7 @@ def _packed(kind: str, count: int, function: Callable[..., Array], *names: str) 
         def one(w: Waves, arguments: tuple[Array, ...]) -> Array:
             if kind != "f16":
                 return _integer(function, arguments, clamp, _KINDS[kind]).view(np.uint16)
+            directed.refuse(w, instruction)
             value = np.asarray(function(w, *arguments), np.float16)
             if np.isnan(value).any():
                 value = settle_nan(value, arguments)
@@ -131,6 +133,7 @@ def _paired(count: int, function: Callable[..., Array], floating: bool, *names: 
         def one(w: Waves, words: list[Array]) -> Array:
             if not floating:
                 return np.asarray(function(*words), np.uint32)
+            directed.refuse(w, instruction)
             arguments = tuple([flush(x.view(np.float32)) if w.flush32 else x.view(np.float32) for x in words])
             value = np.asarray(function(*arguments), np.float32)
             if np.isnan(value).any():
@@ -199,6 +202,7 @@ def _(instruction: Decoded, context: Context) -> Step:
     kind, clamp = instruction.base, instruction.flag("clamp")
 
     def step(w: Waves) -> None:
+        directed.refuse(w, instruction)
         arguments = tuple([r(w) for r in readers])
         value = settle_nan(fma32(*arguments), arguments)
         if clamp:
