@@ -1,8 +1,8 @@
 """LDS addresses as code: from (layout, map) to a per-lane base expression plus constants, proved on every lane.
 
 The bytes that a lane touches follow from the layout and the byte map. As a function of the bits of the lane and wave
-ids they are nearly always a sum, or an XOR, of one contribution per bit, or an XOR inside a block and a sum of blocks; all
-forms are tried against the full table.
+ids they are nearly always a sum, or an XOR, of one contribution per bit, or an XOR inside a block and a sum of blocks;
+all forms are tried against the full table.
 """
 
 from __future__ import annotations
