@@ -63,11 +63,9 @@ def test_declared_properties_are_checked_at_launch() -> None:
     start = -memory.ctypes.data // 4 % 4
     a = memory[start : start + 64 * 64].reshape(64, 64)
     np.testing.assert_array_equal(compiled(a), a)
-    with pytest.raises(HkcError, match=r"HK523.*`A` is declared contiguous along dim 1, but the stride there is 2"):
+    with pytest.raises(HkcError, match=r"HK523.*`A` is declared contiguous along dim 1"):
         compiled(a[:, ::2])
-    with pytest.raises(
-        HkcError, match=r"HK523.*starts at a multiple of 16 bytes|HK523.*start at a multiple of 16 bytes"
-    ):
+    with pytest.raises(HkcError, match=r"HK523.*`A` is declared to start at a multiple of 16 bytes"):
         compiled(a[:, 1:])
-    with pytest.raises(HkcError, match=r"HK523.*multiples of 16 bytes, but that of dim 0 is 4"):
+    with pytest.raises(HkcError, match=r"HK523.*`A` is declared to have strides of multiples of 16 bytes"):
         compiled(np.lib.stride_tricks.as_strided(a, (8, 16), (4, 4)))
