@@ -63,7 +63,7 @@ def test_index_rules_equal_the_closed_forms(chip, form):
 
 @pytest.mark.parametrize(("mnemonic", "per_chunk"), [("16x16x64_f16", 8), ("16x16x128_fp8_fp8", 16)])
 def test_sparse_operands_pair_as_measured(mnemonic, per_chunk):
-    """Pairs that one-hot probes on the chip found: which slot and lane group of b a slot of a meets (positions 0, 1)."""
+    """As one-hot probes on the chip found: the slot and lane group of b that a slot of a meets (positions 0, 1)."""
     form = load("gfx950").mfma(f"v_smfmac_f32_{mnemonic}")
     for group in range(4):
         for slot in range(per_chunk):
