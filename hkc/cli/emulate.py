@@ -5,17 +5,20 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import operator
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hkc.cli.options import command
+from hkc.cli import debugging
+from hkc.cli.options import command, words
 
 if TYPE_CHECKING:
     from hkc.cli.options import Commands
     from hkc.cli.values import Array, Given
-    from hkc.emulate import Program, Result
+    from hkc.emulate import Memory, Program, Result
     from hkc.machine.codeobject import Kernel
 
 ARGUMENTS = """Arguments, in the kernel's order:
@@ -62,48 +65,81 @@ def add(commands: Commands) -> None:
         "--seed", type=_count, default=0, metavar="N", help="draws the order in which waves run (default: 0, in step)"
     )
     it.add_argument("--limit", type=_count, metavar="STEPS", help="after so many steps it counts as an endless loop")
+    it.add_argument(
+        "--check",
+        type=words,
+        nargs="?",
+        const=[],
+        metavar="NAME,…",
+        help="look for races, hazards and the like, too (default: for all); the exit code is 1 where anything is wrong",
+    )
     it.add_argument("--json", action="store_true", help="print one JSON document")
+    debugging.add(it, "N")
 
 
 def run(options: argparse.Namespace) -> int:
     """List or run."""
     from hkc import emulate
+    from hkc.cli.findings import Found, text
     from hkc.cli.progress import Progress
-    from hkc.machine.codeobject import CodeObject
+    from hkc.emulate.checks import CHECKS, name_of, observers
 
     if options.list:
-        code = CodeObject.parse(emulate.read(options.file))
-        kernels = [_kernel(k) for k in code.kernels]
-        if options.json:
-            print(json.dumps({"arch": code.arch, "version": code.version, "kernels": kernels}))
-        else:
-            print(f"{options.file}: {code.arch}, code object version {code.version}", *map(_listed, kernels), sep="\n")
-        return 0
+        return _list(options)
     given = _arguments(options.args, options.output)
     program = emulate.Program.load(emulate.read(options.file))
     kernel = program.kernel(options.kernel)
+    checks = [] if options.check is None else options.check or list(CHECKS)
     began, progress = time.perf_counter(), Progress(f"{kernel.name} on {program.code.arch}")
     try:
-        result = emulate.run(
-            program,
-            *(g.value for g in given),
-            kernel=kernel.name,
-            grid=options.grid,
-            block=options.block,
-            dynamic_lds=options.dynamic_lds,
-            seed=options.seed,
-            progress=progress,
-            limit=options.limit or emulate.INSTRUCTION_LIMIT,
-        )
+        with debugging.observers(options, partial(_element, given)) as watching:
+            result = emulate.run(
+                program,
+                *(g.value for g in given),
+                kernel=kernel.name,
+                grid=options.grid,
+                block=options.block,
+                dynamic_lds=options.dynamic_lds,
+                seed=options.seed,
+                progress=progress,
+                observers=[*observers(checks), *watching],
+                limit=options.limit or emulate.INSTRUCTION_LIMIT,
+            )
     finally:
         progress.end()
     _save(options.output, given)
     document = _document(program, kernel, result, given, time.perf_counter() - began)
     print(json.dumps(document) if options.json else _text(document))
-    for f in document["findings"]:
-        place = f"{f['address']:#x} {f['text']}, wave {f['wave']}, lane {f['lane']}"
-        print(f"warning: {f['kind']} at {place}: {f['message']} ({f['count']} times)", file=sys.stderr)
+    found = [Found(f) for f in result.findings if not options.check or name_of(f) in options.check]
+    if found and not options.json:
+        print(text(found), file=sys.stderr)
+    return 1 if options.check is not None and any(f.wrong for f in found) else 0
+
+
+def _list(options: argparse.Namespace) -> int:
+    from hkc import emulate
+    from hkc.machine.codeobject import CodeObject
+
+    code = CodeObject.parse(emulate.read(options.file))
+    kernels = [_kernel(k) for k in code.kernels]
+    if options.json:
+        print(json.dumps({"arch": code.arch, "version": code.version, "kernels": kernels}))
+    else:
+        print(f"{options.file}: {code.arch}, code object version {code.version}", *map(_listed, kernels), sep="\n")
     return 0
+
+
+def _element(given: list[Given], memory: Memory, name: str, index: tuple[int, ...]) -> tuple[int, int]:
+    """Where an element of an argument is."""
+    import numpy as np
+
+    from hkc.support.errors import Diagnostic, HkcUsageError
+
+    array = given[int(name)].array if name.isdecimal() and int(name) < len(given) else None
+    held = next((a for a in memory.allocations if a.name == f"argument {name}"), None)
+    if array is None or held is None or len(index) != array.ndim or any(map(operator.ge, index, array.shape)):
+        raise HkcUsageError(Diagnostic("HK305", f"there is no element {list(index)} of an argument {name}"))
+    return held.base + int(np.ravel_multi_index(index, array.shape)) * array.itemsize, array.itemsize
 
 
 class _Help(argparse.HelpFormatter):

@@ -5,18 +5,23 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import operator
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hkc import api
+from hkc.cli import debugging
 from hkc.cli.options import add_set, command, pair
 
 if TYPE_CHECKING:
     from hkc.cli.options import Commands
     from hkc.cli.trial import Verdict
+    from hkc.emulate import Memory
     from hkc.reference import Comparison
-    from hkc.runtime.device import LaunchResult
+    from hkc.runtime.device import Device, LaunchResult
 
 
 def add(commands: Commands) -> None:
@@ -48,6 +53,7 @@ def add(commands: Commands) -> None:
         help="a GPU, the emulator, or the operations' NumPy meanings (default: a GPU of the chip, else the emulator)",
     )
     it.add_argument("--json", action="store_true", help="print one JSON document")
+    debugging.add(it, "NAME")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -76,7 +82,8 @@ def run(options: argparse.Namespace) -> int:
     before = {name: array.copy() for name, array in arguments.on_host().items()}
     progress = Progress(f"{kernel.name} on {compiled.arch or 'the reference'}")
     try:
-        result = compiled.launch(arguments, options.device, progress)
+        with _device(options) as device:
+            result = compiled.launch(arguments, device, progress)
     finally:
         progress.end()
     _save(wanted, arguments.on_host())
@@ -85,6 +92,30 @@ def run(options: argparse.Namespace) -> int:
     print(json.dumps(document) if options.json else _text(kernel.name, document))
     _remark(result, verdicts)
     return 0 if document["ok"] else 1
+
+
+@contextmanager
+def _device(options: argparse.Namespace) -> Iterator[str | Device | None]:
+    """The device that is asked for; an emulator with observers where the run is to be looked into."""
+    from hkc.runtime.emulator import Emulator
+    from hkc.support.errors import Diagnostic, HkcUsageError
+
+    if not debugging.asked(options):
+        yield options.device
+        return
+    if options.device not in (None, "emulator"):
+        raise HkcUsageError(Diagnostic("HK305", "only runs on the emulator can be stopped, traced and watched"))
+    emulator = Emulator()
+
+    def find(memory: Memory, name: str, index: tuple[int, ...]) -> tuple[int, int]:
+        view = emulator.views.get(name)
+        if view is None or len(index) != len(view.extents) or any(map(operator.ge, index, view.extents)):
+            raise HkcUsageError(Diagnostic("HK305", f"the kernel has no `{name}{list(index)}`"))
+        return view.address + sum(map(operator.mul, index, view.strides)) * view.itemsize, view.itemsize
+
+    with debugging.observers(options, find) as observers:
+        emulator.observers = observers
+        yield emulator
 
 
 def _save(wanted: dict[str, Path], arrays: dict[str, Any]) -> None:

@@ -55,8 +55,8 @@ def run(
     """Run a kernel of a code object (a file, its bytes, or a loaded `Program`) and update the arrays in place.
 
     `grid` counts workgroups, `block` threads of one (both up to three extents; default block: as many as the kernel
-    takes). Hidden arguments are filled in. `dynamic_lds` is in bytes; `seed`, `observers` and `limit` mean what they do in
-    `launch`.
+    takes). Hidden arguments are filled in. `dynamic_lds` is in bytes; `seed`, `observers` and `limit` mean what they do
+    in `launch`.
 
     Raises `HkcUsageError` HK606 for an unknown kernel, HK712 for arguments that don't fit; `HkcError` HK6xx for a
     broken code object, HK713 for an unreadable file, other HK7xx for what the kernel does wrong.

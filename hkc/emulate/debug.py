@@ -23,6 +23,7 @@ from hkc.emulate.waves import Waves, lane_bits
 from hkc.machine.lines import place
 from hkc.support.errors import Diagnostic, HkcUsageError
 
+_REGISTERS = ("vgpr", "agpr", "sgpr")
 _PER_ROW = 8
 _BYTES = re.compile(r"(lds|0x[0-9a-fA-F]+)\[(\d+)(?::(\d+))?\]$")
 
@@ -46,7 +47,7 @@ class Trace(Observer):
     def step(self, instruction: Decoded, step: Step, context: Context) -> Step:
         """See `Observer`."""
         text = f"{instruction.address:#08x}  {instruction.text}"
-        shown = instruction.operands[:1] if self._values else ()
+        shown = [o for o in instruction.operands[:1] if self._values and o.kind in _REGISTERS]
 
         def run(w: Waves) -> NDArray[np.int64] | None:
             jump: NDArray[np.int64] | None = step(w)
@@ -68,10 +69,8 @@ def _waves(w: Waves) -> str:
 def _first(state: State, row: int, o: Operand, context: Context) -> str:
     if o.kind in ("vgpr", "agpr"):
         words = [int(state.registers[context.vector(o) + i][row, 0]) for i in range(o.count)]
-    elif o.kind == "sgpr":
-        words = [_scalar(state, row, o.index + i) for i in range(o.count)]
     else:
-        return o.name
+        words = [_scalar(state, row, o.index + i) for i in range(o.count)]
     return " ".join(f"{word:08x}" for word in words)
 
 
@@ -97,7 +96,7 @@ class Break(Observer):
         self._where, self._line, self._stream, self._wave = where, line, stream, wave
         self._show, self._left = tuple(show), times
         for text in self._show:
-            if not _BYTES.match(text) and operand(text).kind not in ("vgpr", "agpr", "sgpr"):
+            if not _BYTES.match(text) and operand(text).kind not in _REGISTERS:
                 raise _usage(f"`{text}` is no register such as v3, s[4:5], vcc and no bytes such as lds[0:64]")
 
     def start(self, program: Program) -> None:
@@ -158,9 +157,6 @@ class Break(Observer):
                 raise _usage(f"the kernel has no register {text}")
             lines += _lanes(f"{text[0]}{o.index + i}", state.registers[register][row])
         return lines
-
-
-_REGISTERS = ("vgpr", "agpr", "sgpr")
 
 
 def _lanes(name: str, values: NDArray[np.uint32]) -> list[str]:

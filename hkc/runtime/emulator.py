@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from hkc.emulate import Memory, Program, launch
+from hkc.emulate import INSTRUCTION_LIMIT, Memory, Program, launch
 from hkc.emulate.memory import Space
 from hkc.emulate.observe import Observer
 from hkc.handover import Binary
@@ -27,13 +27,16 @@ class Emulator:
     Accesses outside the tensors fault. Gaps between the elements of a strided tensor count as never written, and so do
     tensors that the kernel only writes: reading them is a finding, storing to gaps a bug. `seed` other than 0
     interleaves the waves in an order drawn from it; `observers` see what happens; `views` says where the tensors of the
-    last launch lay.
+    last launch lay; `limit` is that of `launch`.
     """
 
     name = "emulator"
 
-    def __init__(self, seed: int = 0, observers: Sequence[Observer] = ()) -> None:
+    def __init__(
+        self, seed: int = 0, observers: Sequence[Observer] = (), limit: int = INSTRUCTION_LIMIT
+    ) -> None:
         self.seed = seed
+        self.limit = limit
         self.observers = observers
         self.views: Mapping[str, View] = {}
 
@@ -64,6 +67,7 @@ class Emulator:
                 seed=self.seed,
                 progress=progress,
                 observers=self.observers,
+                limit=self.limit,
             )
         except HkcError as failure:
             raise HkcBug(f"`{entry.symbol}` stops on the emulator: {failure}", details=str(failure)) from failure

@@ -41,7 +41,8 @@ class Note:
 class Diagnostic:
     """One mistake: a stable code (`HK203`), one sentence, the places it concerns, notes, and at most one hint.
 
-    The first span is the place named in the heading; carets mark every span that lies on the same line.
+    The first span is the place named in the heading; carets mark every span that lies on the same line. `severity` is
+    the heading's word: "error", or "remark" for what needs no correction.
     """
 
     code: str
@@ -49,6 +50,7 @@ class Diagnostic:
     spans: tuple[Span, ...] = ()
     notes: tuple[Note, ...] = ()
     hint: str | None = None
+    severity: str = "error"
 
 
 class HkcError(Exception):

@@ -28,7 +28,7 @@ def render(diagnostics: Iterable[Diagnostic]) -> str:
 
 def _lines(diagnostic: Diagnostic) -> Iterable[str]:
     first = diagnostic.spans[0] if diagnostic.spans else None
-    yield f"{_place(first)}error[{diagnostic.code}]: {diagnostic.message}"
+    yield f"{_place(first)}{diagnostic.severity}[{diagnostic.code}]: {diagnostic.message}"
     by_line: dict[tuple[str, int], list[Span]] = {}
     for span in diagnostic.spans:
         by_line.setdefault((span.source.name, span.line), []).append(span)

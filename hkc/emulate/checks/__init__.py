@@ -31,20 +31,20 @@ _OBSERVERS: dict[str, Callable[[], Observer]] = {
 }
 
 CHECKS: dict[str, str] = {
-    "missing-wait": "a register is used before the load into it was waited for",
-    "uninitialised": "a register, LDS or memory is used that nothing was ever written to",
-    "lds-race": "waves of a workgroup use the same LDS bytes without a barrier or a wait between them",
-    "global-race": "workgroups use the same memory without atomics and fences between them",
-    "barrier": "waves of a workgroup arrive at barriers unequally often, or with some of their lanes switched off",
-    "out-of-bounds": "memory outside the arguments is touched, or LDS beyond the workgroup's",
-    "misaligned": "an atomic's address is no multiple of its size, which the hardware refuses",
-    "unaligned": "an address is no multiple of the size, so that the hardware splits the access",
-    "bank-conflict": "an LDS instruction takes more clocks than its kind must",
-    "mfma-hazard": "too few instructions stand between a matrix instruction and what depends on it",
-    "endless-loop": "the program does not end",
-    "fault": "the program is stopped by something else: an unknown instruction, a jump to nowhere",
+    "missing-wait": "HK721",
+    "uninitialised": "HK722",
+    "lds-race": "HK723",
+    "global-race": "HK724",
+    "barrier": "HK725",
+    "out-of-bounds": "HK726",
+    "misaligned": "HK727",
+    "mfma-hazard": "HK728",
+    "endless-loop": "HK709",
+    "fault": "HK729",
+    "unaligned": "HK730",
+    "bank-conflict": "HK731",
 }
-"""Every kind of finding and what it means. The last two end a run."""
+"""Every kind of finding and its code. An endless loop or a fault ends the run."""
 
 REMARKS = frozenset({"bank-conflict", "unaligned"})
 """Kinds that cost time but make no results wrong."""
