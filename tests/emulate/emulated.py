@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hkc.backend.codegen import Generated
-from hkc.emulate import Finding, Memory, Program, launch
+from hkc.emulate import Finding, Memory, Observer, Program, launch
 from hkc.emulate.decode import Decoded
 from hkc.emulate.isa import load as load_isa
 from hkc.emulate.registry import Context, bind
@@ -75,12 +75,15 @@ class Wave:
         lanes = np.array([mask >> i & 1 for i in range(64)], np.bool_)
         self.state.exec_mask = np.broadcast_to(lanes, self.state.exec_mask.shape).copy()
 
-    def run(self, *lines: str) -> Wave:
+    def run(self, *lines: str, observers: Sequence[Observer] = ()) -> Wave:
         """Execute; everything outstanding happens at the end."""
         hsaco = assemble(lines, self.arch)
         program = Program.load(hsaco)
         EXECUTED.update((self.arch, i.base) for i in program.instructions[: len(lines)])
-        code = Code(program, Context(VGPRS, program.isa))
+        code = Code(program, Context(VGPRS, program.isa), observers)
+        for observer in observers:
+            observer.start(program)
+        self.state.observe(observers)
         with np.errstate(all="ignore"):
             entry = program.entry(program.kernel("k"))
             Scheduler(code, self.state, entry, 1 << 16, None).run(lambda fraction: None)

@@ -32,6 +32,7 @@ _DEEDS = (
     "is written", "is written", "is read by a matrix instruction",
 )  # fmt: skip
 _MEMORY = ("global_", "flat_", "buffer_", "scratch_", "ds_")
+_READ_RESULT = ("v_fmac", "v_mac", "v_pk_fmac", "v_dot2c", "v_dot4c", "v_dot8c", "v_swap", "v_permlane")
 _RETURNING = ("_load", "ds_read", "_rtn", "permute", "swizzle")
 
 Rows = slice | NDArray[np.int64]
@@ -177,7 +178,7 @@ class MfmaHazards(Observer):
         returns = vector or any(word in base for word in _RETURNING) or ("atomic" in base and instruction.flag("sc0"))
         returns = returns and not instruction.flag("lds")
         written = numbers(*operands[: 2 if "swap" in base else 1]) if returns else ()
-        read = numbers(*operands[1 if returns and not vector else 0 :])
+        read = numbers(*operands[1 if returns and not base.startswith(_READ_RESULT) else 0 :])
         uses = [(VALU if vector else MEMORY, r) for r in read]
         uses += [(kind, r) for kind in (WRITE, ADDEND_WRITE) for r in written]
         return _Roles(tuple(uses), written)
