@@ -25,7 +25,7 @@ def test_two_chips_with_a_report(hkc: Command, examples: Path) -> None:
     for kernel in ran.json["kernels"]:
         assert list(kernel) == [*KEYS, "lds_buffers"]
         accesses = [access for buffer in kernel["lds_buffers"] for access in buffer["accesses"]]
-        assert len(accesses) == 4 and all(a["cycles"] == a["lower_bound"] == a["minimum"] for a in accesses)
+        assert accesses and all(a["cycles"] == a["lower_bound"] == a["minimum"] for a in accesses)
         assert kernel["file"] == f"out/gemm.{kernel['arch']}.hsaco"
         code = CodeObject.parse(Path(kernel["file"]).read_bytes())
         metadata = code.kernel(kernel["symbol"]).metadata
