@@ -20,8 +20,10 @@ from hkc.machine.codeobject import CodeObject
 from hkc.machine.disassemble import Instruction, disassemble
 
 HERE = Path(__file__).parent
-COLUMNS = ("peer", "kernel", "arch", "vgpr", "spills", "lds", "instructions", "mfma", "lds_reads", "lds_writes", "direct",
-           "loads", "waits", "barriers", "valu")  # fmt: skip
+COLUMNS = (
+    "peer", "kernel", "arch", "vgpr", "spills", "lds", "instructions", "mfma",
+    "lds_reads", "lds_writes", "direct", "loads", "waits", "barriers", "valu",
+)  # fmt: skip
 KERNEL = """
 kernel gemm(A: global[bf16, M, K], B: global[bf16, N, K], C: global[f32, M, N]) with waves=8:
     m, n = tile_ids(cdiv(M, 256), cdiv(N, 256))
