@@ -69,9 +69,9 @@ class Outstanding:
         """Everything of these waves happens now."""
         self.wait(rows, 0, 0)
 
-    def pending(self) -> bool:
-        """Whether anything is outstanding at all."""
-        return any(self._queues.values())
+    def pending(self) -> int:
+        """How many operations are outstanding, each counted once per wave."""
+        return sum(len(entry.rows) for queue in self._queues.values() for entry in queue)
 
     def _drain(self, counter: Counter, rows: Rows, allowed: int) -> None:
         queue = self._queues[counter]

@@ -17,7 +17,7 @@ from hkc.machine.lines import Line
 from hkc.runtime.arguments import Arguments, workgroups
 from hkc.runtime.arrays import Tensor
 from hkc.runtime.device import PAGE, LaunchResult, Progress, Region, moved, regions
-from hkc.support.errors import HkcBug, HkcError
+from hkc.support.errors import HkcBug, HkcError, HkcUsageError
 from hkc.targets.chip import load
 
 
@@ -69,6 +69,8 @@ class Emulator:
                 observers=self.observers,
                 limit=self.limit,
             )
+        except HkcUsageError:
+            raise
         except HkcError as failure:
             raise HkcBug(f"`{entry.symbol}` stops on the emulator: {failure}", details=str(failure)) from failure
         copies.fetch(info.outputs)

@@ -105,9 +105,16 @@ def test_waves_that_write_the_same_word_at_once(arch: str) -> None:
 
 def test_lds_atomics_do_not_race(arch: str) -> None:
     count = ' %old = atomicrmw add ptr addrspace(3) @lds, i32 1 syncscope("workgroup") monotonic\n'
-    first = " %first = icmp eq i32 %i, 0\n br i1 %first, label %init, label %go\ninit:\n store i32 0, ptr addrspace(3) @lds\n"
-    assert found(kernel(first + " br label %go\ngo:\n" + FENCED + count), arch) == ()
-    races = found(kernel(first + " br label %go\ngo:\n" + count), arch)
+    first = """
+ %first = icmp eq i32 %i, 0
+ br i1 %first, label %init, label %go
+init:
+ store i32 0, ptr addrspace(3) @lds
+ br label %go
+go:
+"""
+    assert found(kernel(first + FENCED + count), arch) == ()
+    races = found(kernel(first + count), arch)
     assert {f.kind for f in races} == {"lds race"}
 
 
@@ -230,7 +237,11 @@ def test_accesses_outside_the_arguments(arch: str) -> None:
 
 
 def test_addresses_that_are_not_aligned(arch: str) -> None:
-    store = " %t = mul i32 %i, 3\n %o = getelementptr i8, ptr addrspace(1) %p, i32 %t\n store i32 %i, ptr addrspace(1) %o, align 4"
+    store = """
+ %t = mul i32 %i, 3
+ %o = getelementptr i8, ptr addrspace(1) %p, i32 %t
+ store i32 %i, ptr addrspace(1) %o, align 4
+"""
     (plain,) = (f for f in found(kernel(store, 64), arch, threads=64) if f.kind != "global race")
     assert plain.kind == "unaligned" and "no multiple of 4" in plain.message
     wave = Wave(arch)

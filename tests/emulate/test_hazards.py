@@ -1,4 +1,4 @@
-"""Matrix instructions and what follows too soon: the table's distances, through branches and loops; torture in numbers."""
+"""Matrix instructions and what follows too soon: the table's distances, over branches and loops; torture in numbers."""
 
 from __future__ import annotations
 
@@ -105,17 +105,20 @@ entry:
  %i = call i32 @llvm.amdgcn.workitem.id.x()
  %one = insertelement <4 x half> poison, half 1.0, i32 0
  %ones = shufflevector <4 x half> %one, <4 x half> poison, <4 x i32> zeroinitializer
- %big = call <16 x float> @llvm.amdgcn.mfma.f32.32x32x8f16(<4 x half> %ones, <4 x half> %ones, <16 x float> zeroinitializer, i32 0, i32 0, i32 0)
+ %big = call <16 x float> @llvm.amdgcn.mfma.f32.32x32x8f16(
+  <4 x half> %ones, <4 x half> %ones, <16 x float> zeroinitializer, i32 0, i32 0, i32 0)
  %b0 = extractelement <16 x float> %big, i32 0
  %wide = fpext float %b0 to double
- %dd = call <4 x double> @llvm.amdgcn.mfma.f64.16x16x4f64(double %wide, double 1.0, <4 x double> zeroinitializer, i32 0, i32 0, i32 0)
+ %dd = call <4 x double> @llvm.amdgcn.mfma.f64.16x16x4f64(
+  double %wide, double 1.0, <4 x double> zeroinitializer, i32 0, i32 0, i32 0)
  %d0 = extractelement <4 x double> %dd, i32 3
  %df = fptrunc double %d0 to float
  br label %loop
 loop:
  %k = phi i32 [ 0, %entry ], [ %next, %join ]
  %acc = phi <4 x float> [ zeroinitializer, %entry ], [ %sum, %join ]
- %x = call <4 x float> @llvm.amdgcn.mfma.f32.16x16x16f16(<4 x half> %ones, <4 x half> %ones, <4 x float> %acc, i32 0, i32 0, i32 0)
+ %x = call <4 x float> @llvm.amdgcn.mfma.f32.16x16x16f16(
+  <4 x half> %ones, <4 x half> %ones, <4 x float> %acc, i32 0, i32 0, i32 0)
  %odd = and i32 %k, 1
  %is = icmp eq i32 %odd, 1
  br i1 %is, label %left, label %right
@@ -124,7 +127,8 @@ left:
  br label %join
 right:
  %t = fptrunc <4 x float> %x to <4 x half>
- %u = call <4 x float> @llvm.amdgcn.mfma.f32.4x4x4f16(<4 x half> %ones, <4 x half> %t, <4 x float> %x, i32 0, i32 0, i32 0)
+ %u = call <4 x float> @llvm.amdgcn.mfma.f32.4x4x4f16(
+  <4 x half> %ones, <4 x half> %t, <4 x float> %x, i32 0, i32 0, i32 0)
  br label %join
 join:
  %sum = phi <4 x float> [ %s, %left ], [ %u, %right ]

@@ -1,0 +1,117 @@
+"""`hkc check`, and the flags that look into a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hkc as package
+from hkc.cli.findings import Found, text
+from hkc.emulate import Finding, Party
+from hkc.machine.lines import Line
+from hkc.support.errors import Source
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+Command = Callable[..., Any]
+
+
+@pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
+@pytest.mark.parametrize("name", ["vector_add", "softmax"])
+def test_examples_are_clean(hkc: Command, name: str, arch: str) -> None:
+    outcome = hkc("check", EXAMPLES / f"{name}.hk", "--arch", arch, "--json")
+    assert outcome.code == 0, outcome.out + outcome.err
+    found = outcome.json
+    assert found["ok"] and found["findings"] == [] and found["refused"] == []
+    assert found["kernel"] == name and found["arch"] == arch
+    cases = found["cases"]
+    assert any("unaligned views" in c for c in cases) and any("waves in order 1" in c for c in cases)
+    assert any("N=0" in c for c in cases) and any("N=1" in c.split(", ") for c in cases)
+
+
+def test_a_kernel_with_a_race(hkc: Command, tmp_path: Path) -> None:
+    """All workgroups write the same row."""
+    kernel = tmp_path / "race.hk"
+    kernel.write_text(
+        "kernel race(A: global[f32, N], B: global[f32, N]):\n"
+        "    i = tile_ids(cdiv(N, 64))\n"
+        "    store(B, [0], load(A, [i*64], [64]))\n"
+        "\n"
+        "example N = 256\n"
+    )
+    outcome = hkc("check", kernel, "--arch", "gfx950")
+    assert outcome.code == 1
+    assert "race.hk:3:" in outcome.out and "error[HK724]: global race: byte 0 of `B` is written" in outcome.out
+    assert "    3 |     store(B, [0], load(A, [i*64], [64]))" in outcome.out
+    assert "note: at 0x" in outcome.out and "note: the other at 0x" in outcome.out and "note: with N=256" in outcome.out
+    found = hkc("check", kernel, "--arch", "gfx950", "--json", "--interleavings", "1").json
+    (finding,) = (f for f in found["findings"] if f["check"] == "global-race")
+    assert finding["line"] == 3 and finding["code"] == "HK724" and finding["other"]["line"] == 3
+    assert finding["severity"] == "error" and not found["ok"]
+    assert hkc("check", kernel, "--arch", "gfx950", "--only", "lds-race,barrier").code == 0
+
+
+def test_wrong_calls(hkc: Command) -> None:
+    outcome = hkc("check", EXAMPLES / "vector_add.hk", "--arch", "gfx950", "--only", "lds-rage")
+    assert outcome.code == 2 and "did you mean lds-race" in outcome.err
+    outcome = hkc("run", EXAMPLES / "vector_add.hk", "--arch", "gfx950", "--break", "here")
+    assert outcome.code == 2 and "not `here`" in outcome.err
+    outcome = hkc("run", EXAMPLES / "vector_add.hk", "--arch", "gfx950", "--watch", "D[5]")
+    assert outcome.code == 2 and "no `D[5]`" in outcome.err
+    outcome = hkc("run", EXAMPLES / "vector_add.hk", "--arch", "gfx950", "--watch", "C[5]", "--device", "reference")
+    assert outcome.code == 2 and "only runs on the emulator" in outcome.err
+
+
+def test_looking_into_a_run(hkc: Command, tmp_path: Path) -> None:
+    trace = tmp_path / "trace"
+    outcome = hkc(
+        "run", EXAMPLES / "vector_add.hk", "--arch", "gfx950", "--break", "9", "--show", "v0", "--watch", "C[5]",
+        "--trace", trace,
+    )  # fmt: skip
+    assert outcome.code == 0
+    assert "  exec ffffffffffffffff" in outcome.err and "v0 [ 0]" in outcome.err
+    assert "C[5]: 0000c07f -> " in outcome.err
+    assert len(trace.read_text().splitlines()) > 50
+
+
+def test_a_code_object_under_check(hkc: Command, tmp_path: Path) -> None:
+    for name, source, code in (
+        ("good", "    store(B, [i*64], load(A, [i*64], [64]))", 0),
+        ("bad", "    store(B, [0], load(A, [i*64], [64]))", 1),
+    ):
+        file = tmp_path / f"{name}.hk"
+        file.write_text(
+            "kernel k(A: global[f32, N], B: global[f32, N]):\n"
+            f"    i = tile_ids(cdiv(N, 64))\n{source}\n\nexample N = 256\n"
+        )
+        kernel = package.compile(file, "gfx950")
+        hsaco = tmp_path / f"{name}.hsaco"
+        hsaco.write_bytes(kernel.hsaco)
+        words = ["f32[256]=iota", "i64:256", "i64:1", "f32[256]", "i64:256", "i64:1"]
+        outcome = hkc(
+            "emulate", hsaco, "--kernel", "k", "--grid", "4", "--block", str(64 * kernel.waves), "--args", *words,
+            "--check",
+        )  # fmt: skip
+        assert outcome.code == code, outcome.err
+        assert ("global race" in outcome.err) == bool(code)
+
+
+def test_remarks_are_no_errors() -> None:
+    source = Source("k.hk", "first\nsecond line\n")
+    slow = Finding(
+        "bank conflict", 16, "ds_read_b32 v0, v1", "8 clocks where 1 would do", 3, 0, 5, 1, None, Line(16, "k.hk", 2, 8)
+    )
+    assert text([Found(slow)], source).splitlines() == [
+        "k.hk:2:8: remark[HK731]: bank conflict: 8 clocks where 1 would do",
+        "    2 | second line",
+        "      |        ^",
+        "note: at 0x10: ds_read_b32 v0, v1 (wave 3, workgroup 1, lane 0, 5 times)",
+    ]
+    other = Party(20, "ds_write_b32 v2, v3", 4, Line(20, "k.hk", 1, 1))
+    race = Finding("lds race", 16, "ds_read_b32 v0, v1", "LDS byte 0x0 is read", 3, 0, other=other)
+    shown = text([Found(race, "N=1")], source)
+    assert "k.hk:1:1: note: the other at 0x14: ds_write_b32 v2, v3 (wave 4)" in shown and shown.endswith(
+        "note: with N=1"
+    )

@@ -1,0 +1,97 @@
+"""Breakpoints, traces and watches."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from emulated import CHIPS, Wave, assemble, compile_ir
+from test_kernels import ADD
+
+from hkc.emulate import Break, Memory, Observer, Program, Trace, Watch, run
+from hkc.machine.lines import Line
+from hkc.support.errors import HkcUsageError
+
+pytestmark = pytest.mark.parametrize("arch", CHIPS)
+
+LINES = ("v_mov_b32_e32 v1, 2.0", "v_add_f32_e32 v0, v1, v1", "s_mov_b32 s4, 7", "ds_write_b32 v2, v0", "s_endpgm")
+
+
+def wave(arch: str, *observers: Observer) -> None:
+    made = Wave(arch, lds=256)
+    made.vector(2, np.arange(64) * 4)
+    made.active(0xF)
+    made.run(*LINES, observers=observers)
+
+
+def test_a_trace(arch: str) -> None:
+    plain, values = io.StringIO(), io.StringIO()
+    wave(arch, Trace(plain), Trace(values, values=True))
+    rows = plain.getvalue().splitlines()
+    assert [row.split("  ")[-1] for row in rows] == list(LINES)
+    assert all(row.split()[0] == "0" for row in rows)
+    assert "v_add_f32_e32 v0, v1, v1  ; v0 = 40800000" in values.getvalue()
+    assert "s_mov_b32 s4, 7  ; s4 = 00000007" in values.getvalue()
+
+
+def test_a_breakpoint_shows_what_the_instruction_names(arch: str) -> None:
+    program = Program.load(compile_ir(ADD, arch))
+    store = next(i for i in program.instructions if i.base == "global_store_dword")
+    out = io.StringIO()
+    a, b, c = np.arange(300, dtype=np.float32), np.ones(300, np.float32), np.zeros(300, np.float32)
+    stop = Break(store.address, out, wave=2)
+    run(program, a, b, c, 300, grid=2, block=256, observers=[stop])
+    shown = out.getvalue()
+    assert f"{store.address:#x}: {store.text}" in shown and "wave 2 of workgroup 0" in shown
+    data = store.operands[1].name
+    assert f"{data:>6} [ 0] {np.float32(129).view(np.uint32):08x}" in shown and "129 130 131" in shown
+
+
+def test_a_breakpoint_at_a_line(arch: str) -> None:
+    program = Program.load(compile_ir(ADD, arch))
+    add = next(i for i in program.instructions if i.base == "v_add_f32")
+    lines = (Line(program.instructions[0].address, "k.hk", 3, 1), Line(add.address, "k.hk", 8, 5))
+    out = io.StringIO()
+    arrays = [np.ones(256, np.float32) for _ in range(3)]
+    stop = Break(8, out, line=True, show=["s[0:1]", "exec", "v0"])
+    run(replace(program, lines=lines), *arrays, 256, block=256, observers=[stop])
+    text = out.getvalue()
+    assert (
+        text.startswith(f"{add.address:#x}: {add.text}")
+        and "  s[0:1] = " in text
+        and "  exec = ffffffff ffffffff" in text
+    )
+    with pytest.raises(HkcUsageError, match="no instruction comes from line 99"):
+        run(replace(program, lines=lines), *arrays, 256, block=256, observers=[Break(99, out, line=True)])
+    with pytest.raises(HkcUsageError, match="`q7` is no register"):
+        Break(8, out, show=["q7"])
+
+
+def test_a_breakpoint_shows_lds_and_memory(arch: str) -> None:
+    out = io.StringIO()
+    made = Wave(arch, lds=64)
+    at = made.memory.allocate(64)
+    made.memory.write(at, np.arange(16, dtype=np.uint32))
+    made.vector(2, np.arange(64) * 4)
+    made.vector(0, np.arange(64) + 0x100)
+    made.active(0xF)
+    lines = ("ds_write_b32 v2, v0", "s_waitcnt lgkmcnt(0)", "s_nop 0", "s_endpgm")
+    where = Program.load(assemble(lines, arch)).instructions[2].address
+    made.run(*lines, observers=[Break(where, out, show=["lds[0:16]", f"{at:#x}[4:12]"])])
+    assert "0x0000: 00010000 01010000 02010000 03010000" in out.getvalue()
+    assert "0x0004: 01000000 02000000" in out.getvalue()
+
+
+def test_a_watch(arch: str) -> None:
+    out = io.StringIO()
+    a, b, c = np.full(300, 2, np.float32), np.ones(300, np.float32), np.zeros(300, np.float32)
+
+    def element(memory: Memory) -> tuple[int, int]:
+        return next(x.base for x in memory.allocations if x.name == "argument 2") + 4 * 261, 4
+
+    place = Watch(element, out, "C[261]")
+    run(compile_ir(ADD, arch), a, b, c, 300, grid=2, block=256, observers=[place])
+    (line,) = out.getvalue().splitlines()
+    assert line.startswith("C[261]: 00000000 -> 00004040 by wave 4, lane 5 at 0x")

@@ -1,0 +1,65 @@
+"""No wait and no barrier can be taken out of a correct kernel, or made weaker, unseen: unless it does nothing."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+import pytest
+from emulated import CHIPS
+from mutations import COVERED, IDLE, UNUSED, Subject, deletions, weakenings
+
+import hkc
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+SUBJECTS = {
+    "vector_add": ({}, ({"N": 2048}, {"N": 1001})),
+    "softmax": ({}, ({"M": 5, "N": 512}, {"M": 3, "N": 300})),
+    "gemm": ({"BM": 64, "BN": 64, "BK": 32}, ({"M": 64, "N": 64, "K": 160}, {"M": 65, "N": 33, "K": 232})),
+}
+
+
+@functools.cache
+def subject(name: str, arch: str) -> Subject:
+    constants, shapes = SUBJECTS[name]
+    return Subject(hkc.compile(EXAMPLES / f"{name}.hk", arch, **constants), shapes)
+
+
+def allowed(made: Subject) -> None:
+    """Nothing but reasons that were looked at: a barrier that matters to nobody would be a waste."""
+    for mutation, reason in made.harmless.items():
+        assert reason in (UNUSED, IDLE, COVERED), mutation
+        if "s_barrier" in mutation:
+            assert reason != IDLE, mutation
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+def test_deletions_from_a_sum(arch: str) -> None:
+    made = subject("vector_add", arch)
+    for position, mutant in deletions(made.program):
+        made.check(position, mutant)
+    allowed(made)
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+def test_some_deletions_from_a_product(arch: str) -> None:
+    """The barriers and every fifth wait."""
+    made = subject("gemm", arch)
+    barriers = [(p, m) for p, m in deletions(made.program) if made.program.instructions[p].base == "s_barrier"]
+    for position, mutant in [*barriers, *list(deletions(made.program))[::5]]:
+        made.check(position, mutant)
+    allowed(made)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize("name", SUBJECTS)
+@pytest.mark.parametrize("mutate", [deletions, weakenings])
+def test_everything(mutate, name: str, arch: str) -> None:  # type: ignore[no-untyped-def]
+    made = subject(name, arch)
+    for position, mutant in mutate(made.program):
+        made.check(position, mutant)
+    allowed(made)
+    for mutation, reason in made.harmless.items():
+        print(f"{name} {arch}: {mutation}: {reason}")

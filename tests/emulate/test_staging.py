@@ -1,0 +1,185 @@
+"""Data on their way through LDS: loads from memory straight to LDS, buffers that are freed, layouts that change."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from emulated import CHIPS, Wave, run_kernel
+
+from hkc.emulate import Finding
+from hkc.emulate.checks import CHECKS, observers
+
+pytestmark = pytest.mark.parametrize("arch", CHIPS)
+
+LOAD = ("s_mov_b32 m0, s8", "global_load_lds_dword v[0:1], off")
+READ = ("ds_read_b32 v3, v2", "s_waitcnt lgkmcnt(0)")
+END = "s_endpgm"
+
+
+def staged(arch: str, *lines: str, other: int = 1) -> tuple[tuple[Finding, ...], Wave]:
+    """Two waves load 64 words each to LDS; `other` says whether v2 is in the other's half or in their own."""
+    wave = Wave(arch, waves=2, lds=512)
+    at = wave.memory.allocate(512)
+    wave.memory.write(at, np.arange(128, dtype=np.uint32))
+    lanes = np.arange(64) * 4
+    for row in (0, 1):
+        address = at + 256 * row + lanes
+        wave.state.registers[0][row] = address & 0xFFFFFFFF
+        wave.state.registers[1][row] = address >> 32
+        wave.state.registers[2][row] = lanes + 256 * (row ^ other)
+    for register in (0, 1, 2):
+        wave.state.flags[register] = 0
+    wave.scalar(8, np.array([0, 256]))
+    wave.run(*lines, END, observers=observers(CHECKS))
+    return wave.found, wave
+
+
+def test_wait_and_barrier(arch: str) -> None:
+    findings, wave = staged(arch, *LOAD, "s_waitcnt vmcnt(0)", "s_barrier", *READ)
+    assert findings == ()
+    assert (wave.state.registers[3] == np.arange(128).reshape(2, 64)[::-1]).all()
+
+
+def test_the_producers_wait_is_missing(arch: str) -> None:
+    findings, _ = staged(arch, *LOAD, "s_barrier", *READ, "s_waitcnt vmcnt(0)")
+    race = next(f for f in findings if f.kind == "lds race")
+    assert "not waited for before the barrier" in race.message and race.other is not None
+
+
+def test_the_barrier_is_missing(arch: str) -> None:
+    findings, _ = staged(arch, *LOAD, "s_waitcnt vmcnt(0)", *READ)
+    race = next(f for f in findings if f.kind == "lds race")
+    assert "no barrier" in race.message and race.other is not None
+    assert {race.text.split()[0], race.other.text.split()[0]} == {"global_load_lds_dword", "ds_read_b32"}
+
+
+def test_a_wave_waits_for_its_own_load(arch: str) -> None:
+    assert staged(arch, *LOAD, "s_waitcnt vmcnt(0)", *READ, other=0)[0] == ()
+    findings, _ = staged(arch, *LOAD, *READ, "s_waitcnt vmcnt(0)", other=0)
+    race = next(f for f in findings if f.kind == "lds race")
+    assert race.other is not None and race.wave == race.other.wave and "wait for the load from memory" in race.message
+
+
+def test_a_buffer_is_freed_by_a_wait_and_a_barrier(arch: str) -> None:
+    """Before the barrier that frees a buffer, reads of it have been waited for."""
+    first = (*LOAD, "s_waitcnt vmcnt(0)", "s_barrier", "ds_read_b32 v3, v2")
+    again = ("s_barrier", *LOAD, "s_waitcnt vmcnt(0) lgkmcnt(0)")
+    assert staged(arch, *first, "s_waitcnt lgkmcnt(0)", *again)[0] == ()
+    findings, _ = staged(arch, *first, *again)
+    race = next(f for f in findings if f.kind == "lds race")
+    assert "not waited for before the barrier" in race.message
+    findings, _ = staged(arch, *first, "s_waitcnt lgkmcnt(0)", *again[1:])
+    assert [f.kind for f in findings] == ["lds race"]
+
+
+def turned(dtype: str, width: int) -> str:
+    """A 64x64 tile: each of 256 workitems moves 16 elements to LDS, `width` at a time, and takes 16 of its columns."""
+    vector = f"<{width} x {dtype}>"
+    body = []
+    for part in range(16 // width):
+        body.append(f"""
+ %e{part} = add i32 %first, {part * width}
+ %s{part} = getelementptr {dtype}, ptr addrspace(1) %p, i32 %e{part}
+ %v{part} = load {vector}, ptr addrspace(1) %s{part}, align 4
+ %d{part} = getelementptr {dtype}, ptr addrspace(3) @lds, i32 %e{part}
+ store {vector} %v{part}, ptr addrspace(3) %d{part}, align 16""")
+    body.append("""
+ fence syncscope("workgroup") release
+ call void @llvm.amdgcn.s.barrier()
+ fence syncscope("workgroup") acquire""")
+    for n in range(16):
+        body.append(f"""
+ %r{n} = add i32 %high, {n}
+ %t{n} = mul i32 %r{n}, 64
+ %a{n} = add i32 %t{n}, %row
+ %q{n} = getelementptr {dtype}, ptr addrspace(3) @lds, i32 %a{n}
+ %x{n} = load {dtype}, ptr addrspace(3) %q{n}
+ %w{n} = add i32 %first, {n}
+ %o{n} = getelementptr {dtype}, ptr addrspace(1) %out, i32 %w{n}
+ store {dtype} %x{n}, ptr addrspace(1) %o{n}""")
+    return f"""
+@lds = internal addrspace(3) global [4096 x {dtype}] poison, align 16
+declare i32 @llvm.amdgcn.workitem.id.x()
+declare void @llvm.amdgcn.s.barrier()
+define amdgpu_kernel void @k(ptr addrspace(1) %p, ptr addrspace(1) %out) "amdgpu-flat-work-group-size"="256,256" {{
+ %i = call i32 @llvm.amdgcn.workitem.id.x()
+ %first = mul i32 %i, 16
+ %row = lshr i32 %i, 2
+ %low = and i32 %i, 3
+ %high = mul i32 %low, 16
+{"".join(body)}
+ ret void
+}}
+"""
+
+
+@pytest.mark.parametrize("width", [1, 2, 4, 8])
+@pytest.mark.parametrize(("name", "kind"), [("i32", np.uint32), ("i16", np.uint16), ("i8", np.uint8)])
+def test_a_tile_turned_in_lds(arch: str, name: str, kind: type, width: int) -> None:
+    """Rows in, columns out, with accesses of every width, in step and interleaved."""
+    tile = np.arange(64 * 64).astype(kind).reshape(64, 64)
+    for seed in (0, 1):
+        (_, after), result = run_kernel(
+            turned(name, width), arch, "k", [tile, np.zeros_like(tile)], threads=256, seed=seed,
+            observers=observers(CHECKS),
+        )  # fmt: skip
+        assert (after == tile.T).all()
+        assert {f.kind for f in result.findings} <= {"bank conflict", "unaligned"}
+
+
+OFFSETS = """
+declare i32 @llvm.amdgcn.workitem.id.x()
+define amdgpu_kernel void @k(ptr addrspace(1) %p, ptr addrspace(1) %out) "amdgpu-flat-work-group-size"="64,64" {
+entry:
+ %i = call i32 @llvm.amdgcn.workitem.id.x()
+ %wide = zext i32 %i to i64
+ %back = sub i64 63, %wide
+ %last = getelementptr i32, ptr addrspace(1) %p, i64 960
+ br label %loop
+loop:
+ %n = phi i32 [ 0, %entry ], [ %more, %next ]
+ %base = phi ptr addrspace(1) [ %last, %entry ], [ %before, %next ]
+ %left = sub i64 %back, 2
+ %sum0 = add i32 0, 0
+ br label %window
+window:
+ %w = phi i64 [ -2, %loop ], [ %w1, %skip ]
+ %sum = phi i32 [ 0, %loop ], [ %sum1, %skip ]
+ %at = add i64 %back, %w
+ %low = icmp sge i64 %at, 0
+ %high = icmp slt i64 %at, 64
+ %in = and i1 %low, %high
+ br i1 %in, label %take, label %skip
+take:
+ %q = getelementptr i32, ptr addrspace(1) %base, i64 %at
+ %x = load i32, ptr addrspace(1) %q
+ br label %skip
+skip:
+ %y = phi i32 [ 0, %window ], [ %x, %take ]
+ %sum1 = add i32 %sum, %y
+ %w1 = add i64 %w, 1
+ %on = icmp sle i64 %w1, 2
+ br i1 %on, label %window, label %next
+next:
+ %row = mul i32 %n, 64
+ %to = add i32 %row, %i
+ %o = getelementptr i32, ptr addrspace(1) %out, i32 %to
+ store i32 %sum1, ptr addrspace(1) %o
+ %before = getelementptr i32, ptr addrspace(1) %base, i64 -64
+ %more = add i32 %n, 1
+ %again = icmp slt i32 %more, 16
+ br i1 %again, label %loop, label %end
+end:
+ ret void
+}
+"""
+
+
+def test_negative_offsets(arch: str) -> None:
+    """Backwards along a row, a pointer that steps back from row to row, and a masked window around each element."""
+    x = np.arange(1024, dtype=np.uint32)
+    (_, after), result = run_kernel(OFFSETS, arch, "k", [x, np.zeros_like(x)], observers=observers(CHECKS))
+    rows = np.pad(x.reshape(16, 64), ((0, 0), (2, 2)))
+    windows = sum(rows[:, i : i + 64] for i in range(5))
+    assert (after.reshape(16, 64) == windows[::-1, ::-1]).all()
+    assert result.findings == ()
