@@ -11,6 +11,7 @@ from hkc.dialects.forms import ENTRY, kernels, walk
 from hkc.dialects.load import create
 from hkc.dialects.types import OpaqueType
 from hkc.dialects.wave.lds import LdsAlloc, buffer_map
+from hkc.dialects.wave.sync import AsyncMark, Barrier, Wait, WaitAsync
 from hkc.passes.define import Pass
 from hkc.passes.place_waits import COPY, READS
 from hkc.passes.swizzle_lds import ALIGNMENT
@@ -60,9 +61,11 @@ class PipelineLoops(Pass):
         %v = "hkc_wave.buffer_load"
         "hkc_wave.lds_write"(%v, %b)
         scf.for
+        "hkc_wave.barrier"
         "hkc_wave.lds_read"(%b)
         %w = "hkc_wave.buffer_load"
         "hkc_wave.lds_write"(%w, %t)
+        "hkc_wave.barrier"
         "hkc_wave.lds_read"(%t)
     """
 
@@ -216,6 +219,15 @@ class _Trips:
         _copy(self.parts.ahead, values)
         return values
 
+    def meet(self) -> None:
+        """Let the waves meet: what came into LDS during the last trip is there for all, what it read is free. Said here
+        once per trip, since found one by one the barriers would wait for copies that have just begun."""
+        if self.parts.copies:
+            create(AsyncMark)
+            create(WaitAsync)
+        create(Wait, lgkm=0)
+        create(Barrier)
+
     def write(self, fetched: dict[Any, Any], twins: dict[Any, Any]) -> None:
         """Take what was fetched to LDS."""
         _copy(self.parts.write, {**fetched, **twins})
@@ -249,11 +261,17 @@ def _alternate(trips: _Trips, twins: dict[Any, Any]) -> list[Any]:
     with ir.InsertionPoint(body):
         second = build.add(at, trips.step)
         third = build.binary("minsi", build.add(second, trips.step), last)
+        trips.meet()
         carried = trips.trip(at, carried, {}, second, twins)
+        trips.meet()
         build.op("scf.yield", trips.trip(second, carried, twins, third, {}))
     ends = list(made.results)
-    rest = build.cmp("eq", odd, 1)
-    return build.if_else(rest, kinds, lambda: trips.trip(last, ends, {}, None, {}), (lambda: ends) if kinds else None)
+
+    def rest() -> list[Any]:
+        trips.meet()
+        return trips.trip(last, ends, {}, None, {})
+
+    return build.if_else(build.cmp("eq", odd, 1), kinds, rest, (lambda: ends) if kinds else None)
 
 
 def _prefetch(trips: _Trips) -> list[Any]:
