@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from emulated import CHIPS
 from mutations import COVERED, IDLE, UNUSED, Subject, deletions, weakenings
 
 import hkc
+from hkc.emulate import Program
+from hkc.emulate.decode import Decoded
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
-SUBJECTS = {
+SUBJECTS: dict[str, tuple[dict[str, Any], tuple[dict[str, int], ...]]] = {
     "vector_add": ({}, ({"N": 2048}, {"N": 1001})),
     "softmax": ({}, ({"M": 5, "N": 512}, {"M": 3, "N": 300})),
     "gemm": ({"BM": 64, "BN": 64, "BK": 32}, ({"M": 64, "N": 64, "K": 160}, {"M": 65, "N": 33, "K": 232})),
@@ -56,7 +60,7 @@ def test_some_deletions_from_a_product(arch: str) -> None:
 @pytest.mark.parametrize("arch", CHIPS)
 @pytest.mark.parametrize("name", SUBJECTS)
 @pytest.mark.parametrize("mutate", [deletions, weakenings])
-def test_everything(mutate, name: str, arch: str) -> None:  # type: ignore[no-untyped-def]
+def test_everything(mutate: Callable[[Program], Iterator[tuple[int, Decoded]]], name: str, arch: str) -> None:
     made = subject(name, arch)
     for position, mutant in mutate(made.program):
         made.check(position, mutant)

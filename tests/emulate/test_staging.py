@@ -117,7 +117,7 @@ define amdgpu_kernel void @k(ptr addrspace(1) %p, ptr addrspace(1) %out) "amdgpu
 @pytest.mark.parametrize(("name", "kind"), [("i32", np.uint32), ("i16", np.uint16), ("i8", np.uint8)])
 def test_a_tile_turned_in_lds(arch: str, name: str, kind: type, width: int) -> None:
     """Rows in, columns out, with accesses of every width, in step and interleaved."""
-    tile = np.arange(64 * 64).astype(kind).reshape(64, 64)
+    tile: np.ndarray = np.arange(64 * 64).astype(kind).reshape(64, 64)
     for seed in (0, 1):
         (_, after), result = run_kernel(
             turned(name, width), arch, "k", [tile, np.zeros_like(tile)], threads=256, seed=seed,
@@ -180,6 +180,6 @@ def test_negative_offsets(arch: str) -> None:
     x = np.arange(1024, dtype=np.uint32)
     (_, after), result = run_kernel(OFFSETS, arch, "k", [x, np.zeros_like(x)], observers=observers(CHECKS))
     rows = np.pad(x.reshape(16, 64), ((0, 0), (2, 2)))
-    windows = sum(rows[:, i : i + 64] for i in range(5))
+    windows = np.sum([rows[:, i : i + 64] for i in range(5)], axis=0)
     assert (after.reshape(16, 64) == windows[::-1, ::-1]).all()
     assert result.findings == ()

@@ -8,7 +8,8 @@ the happens-before there is. LDS atomics order nothing.
 Two accesses of the same wave race only if they come through different counters: LDS instructions are carried out in
 order, but a load from memory straight to LDS is not, until it was waited for.
 
-Writes of equal values race like any others: that the values agree is luck of the data.
+Writes of the same value do not race with each other: compilers let several waves store what all of them know. A read
+that is not ordered after each of them still does.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from hkc.emulate.program import Program
 from hkc.emulate.state import State
 
 KIND = "lds race"
+_UNKNOWN = np.int64(-1)
 
 I32 = NDArray[np.int32]
 Bools = NDArray[np.bool_]
@@ -70,10 +72,12 @@ class LdsRaces(Observer):
     def begin(self, state: State) -> None:
         """See `Observer`."""
         shape = state.shape
-        count = len(state.lds_base) // shape.waves_per_group * shape.lds // self._granule + 1
+        self._room = -(-shape.lds // 4) * 4
+        count = shape.waves // shape.waves_per_group * self._room // self._granule
         self._writes = _Log.empty(count)
         self._reads = _Log.empty(shape.waves_per_group, count)
         self._last_read = table(count)
+        self._values = np.zeros(count, np.int64)
         self._now = 1
         self._opened = np.zeros(shape.waves // shape.waves_per_group, np.int64)
 
@@ -92,7 +96,7 @@ class LdsRaces(Observer):
         mask = access.mask & (access.addresses + np.uint64(access.nbytes) <= state.shape.lds)
         tag = 2 * (access.counter == "vm") + (access.kind == "atomic")
         owner = (access.rows % waves * 4 + tag).astype(np.int32)
-        places = access.addresses.astype(np.int64) + state.lds_base[access.rows][:, None]
+        places = access.addresses.astype(np.int64) + (access.rows // waves * self._room)[:, None]
         touch = self._load if access.kind == "load" else self._store
 
         def over(rows: Rows, picked: Picked) -> None:
@@ -100,7 +104,8 @@ class LdsRaces(Observer):
             found = cells(places[picked], mask[picked], access.nbytes, self._granule)
             if found.index.size:
                 row = found.row
-                touch(_Visit(state, access.by, rows, found, owner[picked][row], since[picked][row], issued))
+                values = None if access.words is None else found.values(access.words[picked], access.nbytes)
+                touch(_Visit(state, access.by, rows, found, owner[picked][row], since[picked][row], issued, values))
 
         return over
 
@@ -111,13 +116,17 @@ class LdsRaces(Observer):
 
     def _store(self, v: _Visit) -> None:
         index = v.cells.index
-        self._compare(v, self._writes, (index,), "is written", "was written")
+        values = np.full(index.shape, _UNKNOWN) if v.values is None else v.values
+        other = (values != self._values[index]) | (values == _UNKNOWN)
+        self._compare(v, self._writes, (index,), "is written", "was written", other)
         recent = self._last_read[index] > v.since
         if recent.any():
             for wave in range(len(self._reads.over)):
                 self._compare(v, self._reads, (np.full_like(index, wave), index), "is written", "was read", recent)
         self._writes.enter((index,), v.issued, self._now, self._position(v.by), v.who)
+        self._values[index] = values
         clash = (self._writes.wave[index] >> 2 != v.who >> 2) & (v.who & 1 == 0)
+        clash &= (values != self._values[index]) | (values == _UNKNOWN)
         if clash.any():
             self._report(v, clash, self._writes, (index,), "is written", "is written at the same time")
 
@@ -157,7 +166,7 @@ class LdsRaces(Observer):
             wave, state = int(v.rows[row]), v.state
             group = wave // state.shape.waves_per_group
             other = group * state.shape.waves_per_group + int(log.wave[spot] >> 2)
-            byte = int(v.cells.index[first]) * self._granule - group * state.shape.lds
+            byte = int(v.cells.index[first]) * self._granule - group * self._room
             by = self._program.instructions[position]
             if wave == other:
                 why = "between them a wait for the load from memory, or for the read before it, is missing"
@@ -186,3 +195,5 @@ class _Visit:
     who: I32
     since: NDArray[np.int64]
     issued: int
+    values: NDArray[np.int64] | None
+    """What is written, where it is known."""
