@@ -78,5 +78,6 @@ CODES: dict[str, str] = {
     "HK456": "An atomic update needs a dtype that the chip can update atomically.",
     "HK458": "slice and concat cut between the blocks that lanes share, so odd places need small tiles.",
     "HK457": "Printing is for the reference; a compiled kernel stores what it has to say.",
+    "HK459": "A tile leaves registers for others: one that takes all of a wave's would be spilled.",
     "HK454": "A file that is compiled or run has one kernel.",
 }

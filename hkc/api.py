@@ -253,6 +253,8 @@ def compile(  # noqa: A001 (it is spelled hkc.compile)
     from hkc.targets.chip import load
 
     check_stages(keep)
+    if arch is not None and not isinstance(arch, str):
+        raise HkcUsageError(Diagnostic("HK514", f"a kernel is compiled for one chip, named by a text, not {arch!r}"))
     chip = load(arch).name if arch is not None else gpu_arch()
     values = {name: str(value) for name, value in constants.items()}
     if isinstance(source, (str, Path)):

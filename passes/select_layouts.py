@@ -11,16 +11,18 @@ from typing import Any, ClassVar
 from hkc.dialects.define import TILE_DIALECT
 from hkc.dialects.forms import STAGED, kernels, walk
 from hkc.dialects.load import create
-from hkc.dialects.tile.lowering import MFMA
+from hkc.dialects.tile.lowering import MFMA, parse_layout
 from hkc.dialects.tile.shape import ConvertLayout
-from hkc.dialects.translate import element_name, with_layout
+from hkc.dialects.translate import element_name, layout_text, with_layout
 from hkc.layout import DistributedLayout, blocked
 from hkc.layout.conversion import clocks
 from hkc.passes.define import Pass
 from hkc.passes.explain import explain
 from hkc.passes.layout_graph import DOTS, LayoutGraph, Layouts, Tile, is_tile, loads
 from hkc.passes.lds_accesses import weight
+from hkc.passes.locate import refuse
 from hkc.passes.mfma_choice import DotLayouts, candidates, variants, wave_grids
+from hkc.support.dtypes import dtype
 from hkc.support.mlir import ir, passmanager
 from hkc.targets.chip import Chip
 
@@ -70,6 +72,7 @@ class SelectLayouts(Pass):
             best = _Search(chip, waves, graph).best()
             _explain(graph, best)
             _write(graph, best)
+            _check_registers(function, waves, chip)
         passmanager.PassManager.parse("builtin.module(cse)").run(module.operation)
 
 
@@ -335,3 +338,21 @@ def _place(value: Any, users: list[Any]) -> Any:
         inside = [op.operation for op in block.operations]
         return ir.InsertionPoint(min((user.operation for user in users), key=inside.index))
     return ir.InsertionPoint.at_block_begin(block) if argument else ir.InsertionPoint.after(value.owner)
+
+
+def _check_registers(function: Any, waves: int, chip: Chip) -> None:
+    """Refuse a tile that alone takes all registers of a wave: no schedule saves it from being spilled."""
+    limit = min(
+        chip.registers.file // max(1, -(-waves // chip.compute.simds)), chip.registers.vgprs + chip.registers.agprs
+    )
+    for op in walk(function):
+        for value in filter(is_tile, op.results):
+            layout, shape = parse_layout(layout_text(value.type) or ""), tuple(value.type.shape)
+            size = dtype(element_name(value.type.element_type)).bytes
+            taken = layout.fragments(shape) * layout.registers * size // 4
+            if taken >= limit and op.name != "hkc_tile.load":
+                message = (
+                    f"this {'x'.join(map(str, shape))} tile takes {taken} registers of every lane, but a wave of a "
+                    f"workgroup of {waves} has {limit} on {chip.name}"
+                )
+                raise refuse(op, "HK459", message, hint="use a smaller tile, or more waves: `with waves=8`")

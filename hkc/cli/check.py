@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hkc import api
-from hkc.cli.options import add_set, command, words
+from hkc.cli.options import add_set, command, count, words
 
 if TYPE_CHECKING:
     from hkc.api import CompiledKernel
@@ -47,7 +47,7 @@ def add(commands: Commands) -> None:
     it.add_argument(
         "--interleavings", type=int, default=2, metavar="N", help="orders of waves per shape: in step, then drawn ones"
     )
-    it.add_argument("--seed", type=int, default=0, metavar="N", help="of inputs and orders (default: 0)")
+    it.add_argument("--seed", type=count, default=0, metavar="N", help="of inputs and orders (default: 0)")
     it.add_argument(
         "--limit", type=int, default=_LIMIT, metavar="STEPS", help=f"an endless loop after so many ({_LIMIT})"
     )

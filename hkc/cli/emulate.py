@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hkc.cli import debugging
-from hkc.cli.options import command, words
+from hkc.cli.options import command, count, words
 
 if TYPE_CHECKING:
     from hkc.cli.options import Commands
@@ -59,12 +59,12 @@ def add(commands: Commands) -> None:
         help="save argument N (counted from 0) after the run",
     )
     it.add_argument(
-        "--dynamic-lds", type=_count, default=0, metavar="BYTES", help="LDS in addition to what the kernel declares"
+        "--dynamic-lds", type=count, default=0, metavar="BYTES", help="LDS in addition to what the kernel declares"
     )
     it.add_argument(
-        "--seed", type=_count, default=0, metavar="N", help="draws the order in which waves run (default: 0, in step)"
+        "--seed", type=count, default=0, metavar="N", help="draws the order in which waves run (default: 0, in step)"
     )
-    it.add_argument("--limit", type=_count, metavar="STEPS", help="after so many steps it counts as an endless loop")
+    it.add_argument("--limit", type=count, metavar="STEPS", help="after so many steps it counts as an endless loop")
     it.add_argument(
         "--check",
         type=words,
@@ -150,16 +150,10 @@ class _Help(argparse.HelpFormatter):
 
 
 def _extents(text: str) -> tuple[int, ...]:
-    found = tuple(_count(part) for part in text.split(","))
+    found = tuple(count(part) for part in text.split(","))
     if len(found) > 3:
         raise argparse.ArgumentTypeError(f"up to three extents are needed, not `{text}`")
     return found
-
-
-def _count(text: str) -> int:
-    if not text.strip().isdecimal():
-        raise argparse.ArgumentTypeError(f"a whole number is needed, not `{text}`")
-    return int(text)
 
 
 def _destination(text: str) -> tuple[int, Path]:

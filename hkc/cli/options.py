@@ -39,6 +39,13 @@ def pair(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
+def count(text: str) -> int:
+    """A whole number from 0."""
+    if not text.strip().isdecimal():
+        raise argparse.ArgumentTypeError(f"a whole number is needed, not `{text}`")
+    return int(text)
+
+
 def words(text: str) -> list[str]:
     """`a,b` as a list without repetitions."""
     return list(dict.fromkeys(word.strip() for word in text.split(",")))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from hkc import api
 from hkc.cli import debugging
-from hkc.cli.options import add_set, command, pair
+from hkc.cli.options import add_set, command, count, pair
 
 if TYPE_CHECKING:
     from hkc.cli.options import Commands
@@ -40,7 +40,7 @@ def add(commands: Commands) -> None:
     add_set(
         it, "values for const and tune names, for dims and for numbers (default for the last two: the file's example)"
     )
-    it.add_argument("--seed", type=int, default=0, metavar="N", help="of the random inputs (default: 0)")
+    it.add_argument("--seed", type=count, default=0, metavar="N", help="of the random inputs (default: 0)")
     it.add_argument(
         "--input", type=pair, action="append", default=[], metavar="NAME=FILE.npy", help="a tensor from a file"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -22,6 +23,9 @@ from hkc.support import worker
 from hkc.support.dtypes import DType, dtype
 from hkc.support.errors import Diagnostic, HkcUsageError, Source, error
 from hkc.support.extents import evaluate
+
+LARGEST = 1 << 59
+"""So many elements of 8 bytes and more of them can't even be counted in an address."""
 
 FORMULA, MEANING = "the file's reference", "the tile operations"
 """The two oracles: the formula in the file where it has one, else what the ops of the kernel mean."""
@@ -75,6 +79,8 @@ def inputs(kernel: Kernel, known: Mapping[str, Any], files: Mapping[str, Array],
         if not isinstance(p, GlobalParam) or p.name in written:
             continue
         shape = tuple(evaluate(dim, known) for dim in p.dims)
+        if math.prod(shape) >= LARGEST:
+            raise error("HK505", f"`{p.name}` of {'x'.join(map(str, shape))} elements fits no memory")
         draw = np.random.default_rng([seed, number])
         found[p.name] = files[p.name] if p.name in files else _random(dtype(p.dtype), shape, draw)
     return found

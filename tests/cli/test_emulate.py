@@ -35,10 +35,10 @@ def test_add(hkc: Command) -> None:
     assert document["instructions"] == sum(document["counts"].values())
 
 
-def test_findings_are_warnings(hkc: Command) -> None:
+def test_findings_are_shown_and_fail_a_check_only(hkc: Command) -> None:
     ran = hkc("emulate", ADD, "--grid", 2, "--args", "f32[2000]=1", "f32[2000]", *REST)
     assert ran.code == 0
-    assert ran.err.startswith("warning: uninitialised at 0x")
+    assert ran.err.startswith("error[HK722]: uninitialised")
     assert "load of never-written memory" in ran.err
 
 

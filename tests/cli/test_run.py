@@ -96,6 +96,7 @@ def test_values_that_are_missing_or_wrong(hkc: Command, scale: Path, tmp_path: P
         ((scale, "--set", "a=x"), 2, "error[HK305]: `a` must be a number, not `x`\n"),
         ((scale, "--set", "a=1e40"), 1, "error[HK506]: `a` is f32, which can't hold 1e+40\n"),
         ((scale, "--set", "N=-1"), 1, "error[HK505]: `N` is -1; an extent is a whole number from 0\n"),
+        ((scale, "--set", f"N={2**64}"), 1, f"error[HK505]: `X` of {2**64} elements fits no memory\n"),
         ((scale, "--input", "Z=z.npy"), 2, "error[HK305]: `scale` has no tensor `Z`\nhint: it has X, Y\n"),
         ((scale, "--output", "Z=z.npy"), 2, "error[HK305]: `scale` has no tensor `Z`\nhint: it has X, Y\n"),
     ):
