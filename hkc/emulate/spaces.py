@@ -10,8 +10,8 @@ from hkc.emulate.access import Target
 from hkc.emulate.decode import Decoded
 from hkc.emulate.faults import memory_fault
 from hkc.emulate.memory import Mask, Offsets, Space, Words
-from hkc.emulate.operands import PRIVATE_BASE, SHARED_BASE
 from hkc.emulate.observe import SpaceName
+from hkc.emulate.operands import PRIVATE_BASE, SHARED_BASE
 from hkc.emulate.outstanding import Rows
 from hkc.emulate.state import LANES, State
 from hkc.emulate.waves import U64
