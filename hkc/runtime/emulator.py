@@ -32,9 +32,7 @@ class Emulator:
 
     name = "emulator"
 
-    def __init__(
-        self, seed: int = 0, observers: Sequence[Observer] = (), limit: int = INSTRUCTION_LIMIT
-    ) -> None:
+    def __init__(self, seed: int = 0, observers: Sequence[Observer] = (), limit: int = INSTRUCTION_LIMIT) -> None:
         self.seed = seed
         self.limit = limit
         self.observers = observers
