@@ -15,6 +15,9 @@ def write_all(contents: Mapping[Path, bytes]) -> list[Path]:
 
     Raises `HkcError` HK517 where one can't be written.
     """
+    for path in contents:
+        if path.is_dir():  # the one obstacle that would only show when others have their names already
+            raise error("HK517", f"can't write `{path}`: is a directory")
     waiting: dict[Path, str] = {}
     try:
         for path, content in contents.items():

@@ -96,3 +96,11 @@ def test_layouts_are_explained(hkc: Command, examples: Path) -> None:
     dot, *buffers = ran.out.split("gfx942:\n")[1].splitlines()[:3]
     assert dot.startswith("line 10: dot: v_mfma_f32_") and "next best" in dot
     assert all(line.startswith("line 10: LDS ") and "free of conflicts" in line for line in buffers)
+
+
+def test_all_files_or_none(hkc: Command, examples: Path) -> None:
+    Path("out/gemm.gfx950.hsaco").mkdir(parents=True)
+    ran = hkc("compile", examples / "gemm.hk", "--arch", "gfx942,gfx950", "-o", "out")
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith("error[HK517]: can't write `out/gemm.gfx950.hsaco`")
+    assert [path.name for path in Path("out").iterdir()] == ["gemm.gfx950.hsaco"]
