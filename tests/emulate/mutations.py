@@ -56,6 +56,7 @@ class Subject:
     shapes: tuple[Mapping[str, int], ...]
     seeds: tuple[int, ...] = (0, 1)
     harmless: dict[str, str] = field(default_factory=dict)
+    found: int = 0
 
     def __post_init__(self) -> None:
         self.program = Program.load(self.kernel.hsaco, lines=self.kernel.binary.lines)
@@ -111,6 +112,7 @@ class Subject:
             for seed in self.seeds:
                 findings, outputs = self.run(program, shape, seed)
                 if findings:
+                    self.found += 1
                     return
                 assert outputs == wanted, f"{name} changes results, and nobody notices"
         self.harmless[name] = COVERED if instruction.address in self.effects.effective else IDLE

@@ -17,10 +17,15 @@ from hkc.emulate.decode import Decoded
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
+_SIZES = ((64, 64, 168), (65, 33, 232), (64, 64, 160), (64, 64, 40), (64, 64, 32), (65, 33, 40))
+
 SUBJECTS: dict[str, tuple[dict[str, Any], tuple[dict[str, int], ...]]] = {
     "vector_add": ({}, ({"N": 2048}, {"N": 1001})),
     "softmax": ({}, ({"M": 5, "N": 512}, {"M": 3, "N": 300})),
-    "gemm": ({"BM": 64, "BN": 64, "BK": 32}, ({"M": 64, "N": 64, "K": 160}, {"M": 65, "N": 33, "K": 232})),
+    "gemm": (
+        {"BM": 64, "BN": 64, "BK": 32},  # the loop over K: long, short, none; ragged or not; aligned or not
+        tuple({"M": m, "N": n, "K": k} for m, n, k in _SIZES),
+    ),
 }
 
 
@@ -31,11 +36,12 @@ def subject(name: str, arch: str) -> Subject:
 
 
 def allowed(made: Subject) -> None:
-    """Nothing but reasons that were looked at: a barrier that matters to nobody would be a waste."""
+    """Most mutations are found, and those that aren't were never reached or have a reason that was looked at."""
+    assert made.found > 0
     for mutation, reason in made.harmless.items():
         assert reason in (UNUSED, IDLE, COVERED), mutation
-        if "s_barrier" in mutation:
-            assert reason != IDLE, mutation
+    reached = [reason for reason in made.harmless.values() if reason != UNUSED]
+    assert len(reached) <= made.found / 4, made.harmless
 
 
 @pytest.mark.parametrize("arch", CHIPS)
