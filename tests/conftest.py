@@ -52,3 +52,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("gpu") and (reason := reason_without_gpu()):
             item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def pytest_collection_finish() -> None:
+    """Some folders add themselves to the search path, which the compiler's process learns when it starts; it may have
+    been started while other folders were still being read."""
+    from hkc.support import worker
+
+    worker.shutdown()
