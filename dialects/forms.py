@@ -6,7 +6,7 @@ Each form has a check that finds the first op that breaks it; the claimed forms 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,6 +49,17 @@ def walk(root: Any) -> list[Any]:
 
     root.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
     return found[1:]
+
+
+def clone(ops: Iterable[Any], values: dict[Any, Any]) -> None:
+    """Clone ops at the insertion point; `values` maps what they use, and learns what they compute."""
+    for op in ops:
+        made = op.clone()
+        for inner in (made, *walk(made)):
+            for i, operand in enumerate(inner.operands):
+                if operand in values:
+                    inner.operands[i] = values[operand]
+        values.update(zip(op.results, made.results, strict=True))
 
 
 def kernels(module: Any) -> list[Any]:

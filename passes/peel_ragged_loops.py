@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hkc.dialects import build
-from hkc.dialects.forms import ENTRY, kernels, walk
+from hkc.dialects.forms import ENTRY, clone, kernels, walk
 from hkc.dialects.tile.access import INSIDE
 from hkc.passes.define import Pass
 from hkc.support.mlir import ir
@@ -99,21 +99,10 @@ def _once(loop: Any, at: Any, condition: Any, starts: list[Any] | None = None) -
 
     def trip() -> list[Any]:
         values = dict(zip(loop.regions[0].blocks[0].arguments, [at, *carried], strict=True))
-        for op in body:
-            _copy(op.operation, values)
+        clone((op.operation for op in body), values)
         return [values.get(o, o) for o in end.operands]
 
     return build.if_else(condition, [v.type for v in carried], trip, lambda: list(carried))
-
-
-def _copy(op: Any, values: dict[Any, Any]) -> None:
-    """Clone an op at the insertion point; `values` maps what it uses, and learns what it computes."""
-    made = op.clone()
-    for inner in [made, *walk(made)]:
-        for i, operand in enumerate(inner.operands):
-            if operand in values:
-                inner.operands[i] = values[operand]
-    values.update(zip(op.results, made.results, strict=True))
 
 
 def _only_accumulates(loop: Any) -> bool:

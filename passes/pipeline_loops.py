@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hkc.dialects import build
-from hkc.dialects.forms import ENTRY, kernels, walk
+from hkc.dialects.forms import ENTRY, clone, kernels, walk
 from hkc.dialects.load import create
 from hkc.dialects.types import OpaqueType
 from hkc.dialects.wave.lds import LdsAlloc, buffer_map
@@ -186,16 +186,6 @@ def _twins(parts: _Parts, offset: int) -> dict[Any, Any]:
     return twins
 
 
-def _copy(ops: Iterable[Any], values: dict[Any, Any]) -> None:
-    """Clone ops at the insertion point; `values` maps what they use, and learns what they compute."""
-    for op in ops:
-        made = op.clone()
-        for i, operand in enumerate(made.operands):
-            if operand in values:
-                made.operands[i] = values[operand]
-        values.update(zip(op.results, made.results, strict=True))
-
-
 @dataclass
 class _Trips:
     """Emits parts of trips of a loop at the insertion point."""
@@ -216,7 +206,7 @@ class _Trips:
     def ahead(self, at: Any, twins: dict[Any, Any]) -> dict[Any, Any]:
         """Start to bring in the tiles of the trip with variable `at`; what was fetched, by what it was in the loop."""
         values = {self.block.arguments[0]: at, **twins}
-        _copy(self.parts.ahead, values)
+        clone(self.parts.ahead, values)
         return values
 
     def meet(self) -> None:
@@ -230,7 +220,7 @@ class _Trips:
 
     def write(self, fetched: dict[Any, Any], twins: dict[Any, Any]) -> None:
         """Take what was fetched to LDS."""
-        _copy(self.parts.write, {**fetched, **twins})
+        clone(self.parts.write, {**fetched, **twins})
 
     def trip(
         self, at: Any, carried: list[Any], here: dict[Any, Any], following: Any, there: dict[Any, Any]
@@ -238,9 +228,9 @@ class _Trips:
         """Compute the trip `at` from the buffers `here` while the tiles of the trip `following` (None: of no trip) come
         into the buffers `there`; the values that it carries on."""
         values = {**dict(zip(self.block.arguments, [at, *carried], strict=True)), **here}
-        _copy(self.parts.compute[: self.parts.first], values)
+        clone(self.parts.compute[: self.parts.first], values)
         fetched = None if following is None else self.ahead(following, there)
-        _copy(self.parts.compute[self.parts.first :], values)
+        clone(self.parts.compute[self.parts.first :], values)
         if fetched is not None:
             self.write(fetched, there)
         return [values.get(o, o) for o in list(self.block.operations)[-1].operands]
