@@ -43,7 +43,7 @@ host model of them. NaN results of arithmetic are the first NaN operand, quieted
 REASONS = {
     "s_cbranch_g_fork": "fork and join: no compiler emits them", "s_cbranch_i_fork": "fork and join",
     "s_cbranch_join": "fork and join", "s_rfe_b64": "trap handlers", "s_rfe_restore_b64": "trap handlers",
-    "s_trap": "stops with HK702: there is no trap handler", "s_setvskip": "vector skip mode", "s_setkill": "graphics",
+    "s_setvskip": "vector skip mode", "s_setkill": "graphics",
     "s_sendmsghalt": "graphics", "s_endpgm_saved": "trap handlers", "s_endpgm_ordered_ps_done": "graphics",
     "s_set_gpr_idx_mode": "relative vector addressing is resolved statically", "s_dcache_discard": "loses data",
     "s_set_gpr_idx_idx": "relative vector addressing is resolved statically", "s_dcache_discard_x2": "loses data",

@@ -37,11 +37,14 @@ class Found:
 def from_error(failure: HkcError) -> Finding:
     """What stopped a run, as a finding."""
     from hkc.emulate import Finding
+    from hkc.emulate.faults import Fault
 
     diagnostic = failure.diagnostics[0]
     kind = "endless loop" if diagnostic.code == CHECKS["endless-loop"] else "fault"
     message = diagnostic.message + (f" ({diagnostic.hint})" if diagnostic.hint and kind == "fault" else "")
-    return Finding(kind, 0, "", message, 0, 0)
+    if not isinstance(failure, Fault):
+        return Finding(kind, 0, "", message, 0, 0)
+    return Finding(kind, failure.address, "", message, failure.wave, failure.lane, line=failure.line)
 
 
 def text(found: Iterable[Found], source: Source | None = None) -> str:

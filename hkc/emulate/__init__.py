@@ -12,7 +12,7 @@
 
 from hkc.emulate.call import Output, explicit, read, run
 from hkc.emulate.debug import Break, Trace, Watch
-from hkc.emulate.faults import Finding, Party
+from hkc.emulate.faults import Fault, Finding, Party
 from hkc.emulate.launch import INSTRUCTION_LIMIT, Result, launch
 from hkc.emulate.memory import Memory
 from hkc.emulate.observe import Access, Observer
@@ -22,6 +22,7 @@ __all__ = [
     "INSTRUCTION_LIMIT",
     "Access",
     "Break",
+    "Fault",
     "Finding",
     "Memory",
     "Observer",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hkc.emulate.faults import Finding
+from hkc.emulate.faults import Fault, Finding
 from hkc.emulate.memory import Memory
 from hkc.emulate.observe import Observer
 from hkc.emulate.program import Program
@@ -114,8 +114,11 @@ def launch(
     for observer in observers:
         observer.start(program)
     chance = random.Random(seed) if seed else None
-    with np.errstate(all="ignore"):
-        _run(dispatch, code, memory, findings, chance, progress, limit)
+    try:
+        with np.errstate(all="ignore"):
+            _run(dispatch, code, memory, findings, chance, progress, limit)
+    except Fault as fault:
+        raise program.explained(fault) from None
     counts = code.counts()
     return Result(sum(counts.values()), counts, tuple(map(program.located, findings.all())))
 

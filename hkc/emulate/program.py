@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hkc.emulate.decode import Decoded, decode
-from hkc.emulate.faults import Finding
+from hkc.emulate.faults import Fault, Finding
 from hkc.emulate.indexing import resolve
 from hkc.emulate.isa import Isa
 from hkc.emulate.isa import load as load_isa
@@ -52,6 +52,10 @@ class Program:
         if other is not None:
             other = replace(other, line=place(self.lines, other.address))
         return replace(finding, line=place(self.lines, finding.address), other=other)
+
+    def explained(self, fault: Fault) -> Fault:
+        """The fault with its source line, as far as it is known."""
+        return fault.located(place(self.lines, fault.address))
 
     def kernel(self, name: str | None) -> Kernel:
         """The kernel called `name` (or its descriptor's symbol `name.kd`); None: the only one."""

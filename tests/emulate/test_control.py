@@ -7,7 +7,10 @@ import pytest
 from emulated import CHIPS, Wave
 
 from examples import examples
-from hkc.support.errors import HkcError
+from hkc.backend.codegen import Generated
+from hkc.emulate import Fault, run
+from hkc.emulate.decode import decode
+from hkc.support import worker
 
 FULL = (1 << 64) - 1
 EXEC, VALUE = 0xFFFF0000FFFF0000, 0x123456789ABCDEF0
@@ -132,7 +135,48 @@ def test_instructions_without_visible_effect(arch: str) -> None:
     assert wave.found == ()
 
 
+TRAPS = """
+declare void @llvm.trap()
+declare void @llvm.debugtrap()
+declare i32 @llvm.amdgcn.workitem.id.x()
+define amdgpu_kernel void @k(ptr addrspace(1) %p) #0 !dbg !3 {
+ call void @llvm.debugtrap(), !dbg !6
+ %i = call i32 @llvm.amdgcn.workitem.id.x(), !dbg !6
+ %bad = icmp eq i32 %i, 70, !dbg !6
+ br i1 %bad, label %stop, label %on, !dbg !6
+stop:
+ call void @llvm.trap(), !dbg !7
+ unreachable, !dbg !7
+on:
+ ret void, !dbg !6
+}
+attributes #0 = { "amdgpu-flat-work-group-size"="128,128" }
+!llvm.dbg.cu = !{!0}
+!llvm.module.flags = !{!2}
+!0 = distinct !DICompileUnit(language: DW_LANG_C99, file: !1, emissionKind: LineTablesOnly)
+!1 = !DIFile(filename: "asserts.hk", directory: "/")
+!2 = !{i32 2, !"Debug Info Version", i32 3}
+!3 = distinct !DISubprogram(name: "k", file: !1, line: 1, type: !4, unit: !0, spFlags: DISPFlagDefinition)
+!4 = !DISubroutineType(types: !5)
+!5 = !{}
+!6 = !DILocation(line: 2, column: 3, scope: !3)
+!7 = !DILocation(line: 9, column: 5, scope: !3)
+"""
+
+
 @pytest.mark.parametrize("arch", CHIPS)
-def test_a_trap_stops_with_its_place(arch: str) -> None:
-    with pytest.raises(HkcError, match=r"HK70.*s_trap 4"):
+def test_a_trap_is_a_fault_with_its_place(arch: str) -> None:
+    """Of 64 x 2 lanes one gives up; the breakpoint before is passed by."""
+    text = r"asserts.hk:9:5: error\[HK717\]: .*wave 1, lane 6 at 0x[0-9a-f]+: s_trap 2"
+    generated: Generated = worker.call("hkc.backend.codegen:generate", TRAPS, arch, False, True)
+    with pytest.raises(Fault, match=text) as found:
+        run(generated.hsaco, None, block=128)
+    assert (found.value.wave, found.value.lane) == (1, 6)
+    assert found.value.line is not None and found.value.line.line == 9 and found.value.address > 0
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+def test_traps_are_faults_but_for_breakpoints(arch: str) -> None:
+    Wave(arch).step(decode(0x100, bytes.fromhex("030092bf"), "s_trap 3"))
+    with pytest.raises(Fault, match=r"HK717.*s_trap 4"):
         Wave(arch).step(examples(arch)["s_trap"])

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hkc.emulate.decode import EXEC, VCC, Decoded
-from hkc.emulate.faults import unsupported
+from hkc.emulate.faults import trapped, unsupported
 from hkc.emulate.operands import scalar_reader
 from hkc.emulate.registry import Context, Step, op
 from hkc.emulate.semantics.salu import LOGIC, LOGIC_FIRST
@@ -96,9 +96,18 @@ def _(instruction: Decoded, context: Context) -> Step:
     return lambda w: None
 
 
+_DEBUG_TRAP = 3
+"""LLVM AMDGPUUsage, "Trap Handler ABI": a breakpoint, from which a program goes on where there is no debugger."""
+
+
 @op("s_trap")
 def _(instruction: Decoded, context: Context) -> Step:
-    raise unsupported(instruction, "a trap: the program gave up")
+    """ROCm's trap handler halts the wave and ends the queue with an error; 2 is what `llvm.trap` becomes."""
+
+    def step(w: Waves) -> None:
+        raise trapped(instruction, w.state.first_wave + int(w.rows[0]), int(w.mask[0].argmax()))
+
+    return (lambda w: None) if instruction.simm16 & 0xFF == _DEBUG_TRAP else step
 
 
 # calls
