@@ -65,7 +65,7 @@ def row(arch: str) -> dict[str, object]:
     loads, direct = count(loop, r"(buffer|global)_load"), count(loop, r"buffer_load", " lds")
     return {
         "peer": f"hkc {hkc.__version__}", "kernel": "gemm_bf16_256x256x64_w8", "arch": arch, "vgpr": taken.vgpr,
-        "spills": taken.vgpr_spills, "lds": taken.lds, "instructions": len(loop), "mfma": count(loop, r"v_mfma"),
+        "spills": taken.vgpr_spills, "lds": taken.lds_bytes, "instructions": len(loop), "mfma": count(loop, r"v_mfma"),
         "lds_reads": count(loop, r"ds_read"), "lds_writes": count(loop, r"ds_write"), "direct": direct,
         "loads": loads - direct, "waits": count(loop, r"s_waitcnt"), "barriers": count(loop, r"s_barrier"),
         "valu": count(loop, r"v_(?!mfma)"),

@@ -17,7 +17,7 @@ from hkc.support.errors import Diagnostic, HkcUsageError, Source
 
 if TYPE_CHECKING:
     from hkc.frontend.program import Checked
-    from hkc.handover import Binary, Resources
+    from hkc.handover import Binary, LdsBuffer, Resources
     from hkc.machine.abi import KernelInfo
     from hkc.runtime.arguments import Arguments
     from hkc.runtime.device import Device, LaunchResult, Progress
@@ -105,9 +105,14 @@ class CompiledKernel:
         return self.resources[self.symbol].sgpr
 
     @property
-    def lds(self) -> int:
+    def lds_bytes(self) -> int:
         """Bytes of LDS per workgroup."""
-        return self.resources[self.symbol].lds
+        return self.resources[self.symbol].lds_bytes
+
+    @property
+    def lds(self) -> tuple[LdsBuffer, ...]:
+        """The LDS buffers, each with its byte map and the proof of what its accesses cost."""
+        return self.binary.lds
 
     @property
     def waves(self) -> int:
@@ -197,7 +202,8 @@ class CompiledKernel:
         constants = "".join(f" {name}={value}" for name, value in self.info.constants)
         lines = [
             f"<kernel {self.symbol} for {self.arch}:{constants}",
-            f"  {r.vgpr} VGPR (of them {r.agpr} AGPR), {r.sgpr} SGPR{spills}, {r.scratch} B scratch, {r.lds} B LDS",
+            f"  {r.vgpr} VGPR (of them {r.agpr} AGPR), {r.sgpr} SGPR{spills}",
+            f"  {r.scratch} B scratch, {r.lds_bytes} B LDS",
             f"  {self.waves} waves per workgroup, grid {' x '.join(self.info.grid)}, {len(self.hsaco)} B code object",
             *(f"  {a.offset:4} {a.name}: {a.kind}" for a in self.arguments),
         ]

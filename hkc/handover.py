@@ -45,14 +45,14 @@ class Resources:
     vgpr_spills: int
     sgpr_spills: int
     scratch: int
-    lds: int
+    lds_bytes: int
 
 
 @dataclass(frozen=True)
 class LdsAccess:
     """One use of an LDS buffer: the instructions of a wave, and the clocks that the costliest of them takes.
 
-    minimum      clocks without bank conflicts
+    minimum      clocks without bank conflicts, for the lanes that take part
     lower_bound  clocks below which no byte map gets that keeps as many bytes together
     weight       how often the use is executed, for what is known when compiling
     reason       why there are conflicts, or that there are none
@@ -81,12 +81,33 @@ class LdsBuffer:
 
 
 @dataclass(frozen=True)
+class Choice:
+    """What the compiler chose at a source line, and the best of the other options ("" and None: there was no other).
+
+    For a `dot` that is its instruction and layouts, with the modelled clocks of the whole kernel; for `LDS` a byte map
+    and the way into it, with the clocks of one wave.
+    """
+
+    line: int | None
+    subject: str
+    chosen: str
+    clocks: int
+    runner_up: str = ""
+    runner_up_clocks: int | None = None
+
+    def __str__(self) -> str:
+        place = f"line {self.line}: " if self.line else ""
+        other = f"; next best, at {self.runner_up_clocks}: {self.runner_up}" if self.runner_up else ""
+        return f"{place}{self.subject}: {self.chosen}, at {self.clocks} clocks{other}"
+
+
+@dataclass(frozen=True)
 class Binary:
     """A compiled kernel: the code object, how to launch it, and what its entry points take (by symbol).
 
     `lines` says which source line each instruction comes from; `texts` holds the stages that were asked for, by name
-    of `STAGES`; `lds` lists the buffers of the entry point that is tried first, `layouts` says how
-    layouts and byte maps were chosen, a line each.
+    of `STAGES`; `lds` lists the buffers of the entry point that is tried first, `choices` says how its
+    layouts and byte maps were chosen.
     """
 
     arch: str
@@ -96,4 +117,4 @@ class Binary:
     lines: tuple[Line, ...] = ()
     texts: Mapping[str, str] = field(default_factory=dict)
     lds: tuple[LdsBuffer, ...] = ()
-    layouts: str = ""
+    choices: tuple[Choice, ...] = ()

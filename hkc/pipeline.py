@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from hkc.frontend import check as checking
 from hkc.frontend import parse as parsing
 from hkc.frontend.program import Checked, Kernel
-from hkc.handover import Assembly, Binary, LdsAccess, LdsBuffer, Module, Resources
+from hkc.handover import Assembly, Binary, Choice, LdsAccess, LdsBuffer, Module, Resources
 from hkc.machine.abi import Entry, KernelInfo, LaunchPlan
 from hkc.support.errors import HkcBug, Source, error
 from hkc.targets.chip import Chip, load
@@ -29,14 +29,12 @@ def compile_kernel(checked: Checked, arch: str, keep: Sequence[str] = (), debug:
 
     Raises `HkcError` for what the kernel author can mend and `HkcBug` for what only we can. Worker process only.
     """
-    from hkc.dialects.forms import kernels
-    from hkc.passes.explain import explained
     from hkc.passes.locate import quote
     from hkc.support.mlir import context, ir
 
     texts: dict[str, str] = {}
     lds: tuple[LdsBuffer, ...] = ()
-    layouts = ""
+    made: tuple[Choice, ...] = ()
     with context(), ir.Location.unknown(), quote(checked.source):
         module = emit(checked, load(arch))
         for stage, passes in stages().items():
@@ -44,12 +42,12 @@ def compile_kernel(checked: Checked, arch: str, keep: Sequence[str] = (), debug:
             if stage in keep:
                 texts[stage] = str(module.ir)
             if stage == "wave":
-                lds, layouts = lds_buffers(module), explained(kernels(module.ir)[0])
+                lds, made = lds_buffers(module), choices(module)
         assembly = translate(module)
     if "llvm" in keep:
         texts["llvm"] = assembly.llvm_ir
     binary = generate(assembly, checked, "asm" in keep, debug)
-    return replace(binary, texts={**texts, **binary.texts}, lds=lds, layouts=layouts)
+    return replace(binary, texts={**texts, **binary.texts}, lds=lds, choices=made)
 
 
 # 1. Text to a typed program.
@@ -165,6 +163,25 @@ def lds_buffers(module: Module) -> tuple[LdsBuffer, ...]:
             ),
         )
         for i, buffer in enumerate(buffers(kernels(module.ir)[0], module.chip))
+    )
+
+
+def choices(module: Module) -> tuple[Choice, ...]:
+    """How the layouts and byte maps of the entry point that is tried first were chosen."""
+    from hkc.dialects.forms import kernels
+    from hkc.passes.explain import Option, explained
+
+    none = Option("", 0)
+    return tuple(
+        Choice(
+            remark.line,
+            remark.subject,
+            remark.chosen.text,
+            remark.chosen.clocks,
+            (remark.runner_up or none).text,
+            remark.runner_up and remark.runner_up.clocks,
+        )
+        for remark in explained(kernels(module.ir)[0])
     )
 
 

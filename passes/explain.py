@@ -1,7 +1,9 @@
-"""Why a pass chose what it chose: lines of text that travel with the kernel function."""
+"""Why a pass chose what it chose: remarks that travel with the kernel function."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from hkc.passes.locate import span
@@ -11,17 +13,51 @@ EXPLAINED = "hkc.explained"
 """Attribute of a kernel function: what passes say about their choices, in order."""
 
 
-def explain(function: Any, op: Any, text: str) -> None:
-    """Add a remark about what stands at the place of `op` in the source."""
+@dataclass(frozen=True)
+class Option:
+    """A way to do something, and the clocks that it is modelled to cost."""
+
+    text: str
+    clocks: int
+
+
+@dataclass(frozen=True)
+class Remark:
+    """A choice: its source line, what was to be chosen, what was, and the best of the others (None: there is none)."""
+
+    line: int | None
+    subject: str
+    chosen: Option
+    runner_up: Option | None
+
+
+def explain(function: Any, op: Any, subject: str, chosen: Option, others: Sequence[Option]) -> None:
+    """Add a remark about a choice at the place of `op` in the source."""
     at = span(op)
-    place = f"line {at.line}: " if at else ""
-    lines = [*_attributes(function), ir.StringAttr.get(place + text)]
-    function.attributes[EXPLAINED] = ir.ArrayAttr.get(lines)
+    distinct = [other for other in others if other.text != chosen.text]
+    options = [chosen, *sorted(distinct, key=lambda option: option.clocks)[:1]]
+    number = ir.IntegerType.get_signless(64)
+    parts = {
+        "subject": ir.StringAttr.get(subject),
+        "texts": ir.ArrayAttr.get([ir.StringAttr.get(option.text) for option in options]),
+        "clocks": ir.ArrayAttr.get([ir.IntegerAttr.get(number, option.clocks) for option in options]),
+    }
+    if at is not None:
+        parts["line"] = ir.IntegerAttr.get(number, at.line)
+    function.attributes[EXPLAINED] = ir.ArrayAttr.get([*_attributes(function), ir.DictAttr.get(parts)])
 
 
-def explained(function: Any) -> str:
-    """All remarks about a kernel, a line each."""
-    return "".join(f"{ir.StringAttr(line).value}\n" for line in _attributes(function))
+def explained(function: Any) -> tuple[Remark, ...]:
+    """All remarks about a kernel."""
+    return tuple(map(_remark, _attributes(function)))
+
+
+def _remark(attribute: Any) -> Remark:
+    parts = ir.DictAttr(attribute)
+    pairs = zip(ir.ArrayAttr(parts["texts"]), ir.ArrayAttr(parts["clocks"]), strict=True)
+    chosen, *others = (Option(ir.StringAttr(text).value, int(ir.IntegerAttr(clocks).value)) for text, clocks in pairs)
+    line = int(ir.IntegerAttr(parts["line"]).value) if "line" in parts else None
+    return Remark(line, ir.StringAttr(parts["subject"]).value, chosen, others[0] if others else None)
 
 
 def _attributes(function: Any) -> list[Any]:

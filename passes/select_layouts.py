@@ -17,7 +17,7 @@ from hkc.dialects.translate import element_name, layout_text, with_layout
 from hkc.layout import DistributedLayout, blocked
 from hkc.layout.conversion import clocks
 from hkc.passes.define import Pass
-from hkc.passes.explain import explain
+from hkc.passes.explain import Option, explain
 from hkc.passes.layout_graph import DOTS, LayoutGraph, Layouts, Tile, is_tile, loads
 from hkc.passes.lds_accesses import weight
 from hkc.passes.locate import refuse
@@ -114,13 +114,13 @@ def _waves(function: Any, chip: Chip) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """The dots' layouts, the layouts of all tiles that follow from them, what it costs, in clocks, and the next best
-    choice for the dots."""
+    """The dots' layouts, the layouts of all tiles that follow from them, what it costs, in clocks, and what else was
+    tried for the dots."""
 
     dots: tuple[DotLayouts, ...]
     layouts: Layouts
     clocks: float
-    runner_up: Choice | None = None
+    others: tuple[Choice, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,25 +139,27 @@ class _Search:
         if math.prod(map(len, options)) <= CHOICES:
             best = self._cheapest(groups, itertools.product(*options))
         else:
-            chosen = [some[0] for some in options]
+            chosen, others = [some[0] for some in options], []
             for i, some in enumerate(options):
                 tried = [(*chosen[:i], option, *chosen[i + 1 :]) for option in some]
                 best = self._cheapest(groups, tried)
+                others += best.others
                 chosen[i] = best.dots[self.graph.dots.index(groups[i][0])]
+            best = replace(best, others=tuple(others))
         given: Layouts = {}
         for tiles in _by_place(list(loads(self.graph)), lambda tile: tile.value.owner):
             for layout in self._shares(tiles[0]):
                 shared = {**given, **{tile.number: layout for tile in tiles}}
                 other = self.evaluate(best.dots, shared)
                 if other.clocks < best.clocks:
-                    best, given = replace(other, runner_up=best.runner_up), shared
+                    best, given = replace(other, others=best.others), shared
         return best
 
     def _cheapest(self, groups: list[list[Any]], choices: Iterable[tuple[DotLayouts, ...]]) -> Choice:
         where = {op: i for i, ops in enumerate(groups) for op in ops}
         tried = (self.evaluate(tuple(chosen[where[op]] for op in self.graph.dots)) for chosen in choices)
         first, *others = sorted(tried, key=lambda choice: choice.clocks)
-        return replace(first, runner_up=others[0] if others else None)
+        return replace(first, others=tuple(others))
 
     def _variants(self, op: Any) -> Iterator[DotLayouts]:
         results = {self.graph.number(dot.results[0]) for dot in self.graph.dots}
@@ -263,14 +265,11 @@ def _is_constant(value: Any) -> bool:
 
 
 def _explain(graph: LayoutGraph, choice: Choice) -> None:
-    """Say what was chosen for each dot, what the kernel is estimated to cost, and what would have been next."""
+    """Say what was chosen for each dot, what the kernel is modelled to cost, and what would have been next."""
     for ops in _by_place(graph.dots):
         at = graph.dots.index(ops[0])
-        text = f"dot: {_described(choice.dots[at])}; the kernel is estimated at {choice.clocks:.0f} clocks"
-        if choice.runner_up is not None:
-            other = choice.runner_up
-            text += f"; next best, at {other.clocks:.0f}: {_described(other.dots[at])}"
-        explain(graph.function, ops[0], text)
+        chosen, *others = (Option(_described(c.dots[at]), round(c.clocks)) for c in (choice, *choice.others))
+        explain(graph.function, ops[0], "dot", chosen, others)
 
 
 def _described(chosen: DotLayouts) -> str:

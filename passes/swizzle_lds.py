@@ -18,7 +18,7 @@ from hkc.layout.direct import direct_layout
 from hkc.layout.synthesis import Candidate, Synthesis, synthesise
 from hkc.layout.text import by
 from hkc.passes.define import Pass
-from hkc.passes.explain import explain
+from hkc.passes.explain import Option, explain
 from hkc.passes.locate import refuse, span
 from hkc.support.dtypes import dtype
 from hkc.support.errors import HkcError, Note
@@ -27,6 +27,9 @@ from hkc.targets.chip import Chip
 
 ALIGNMENT = 16
 """Bytes to which buffers are aligned: the widest LDS access."""
+
+STEP = 16
+"""Extents of tiles are multiples of this."""
 
 DIRECT_BYTES = 16
 """Bytes per lane of a copy straight from memory to LDS."""
@@ -75,10 +78,6 @@ class _Buffer:
         return self.offset + self.map.bytes
 
 
-def _costs(chosen: Candidate) -> str:
-    return ", ".join(f"{a.instructions} {a.mnemonic} of {a.cycles}: {a.reason}" for a in chosen.accesses)
-
-
 def _choose(function: Any, op: Any, chip: Chip) -> LdsMap:
     """The best map for a conversion's write and read, whether the read is a transposed one, and whether the tile goes
     straight from memory to LDS: wherever that costs no more clocks, since it takes no registers and no instructions."""
@@ -87,17 +86,25 @@ def _choose(function: Any, op: Any, chip: Chip) -> LdsMap:
     chosen = plain.chosen
     if transposed is not None and transposed.chosen.rank < plain.chosen.rank:
         chosen, kind = transposed.chosen, "read_transposed"
-    direct, other, way = _direct(op, chip, kind), plain.runner_up, "through registers"
+    direct = _direct(op, chip, kind)
+    others = [c for s in (plain, transposed) if s is not None for c in (s.chosen, s.runner_up) if c is not None]
     if direct is not None and direct[0].accesses[-1].total <= chosen.accesses[-1].total:
-        chosen, other, way = direct[0], plain.chosen, "straight from memory"
+        chosen = direct[0]
         _load_directly(op, direct[1])
-    next_best = f"; next best, at {other.clocks}: {other.map}" if other else ""
-    text = f"LDS {chosen.map}, {way}, {chosen.clocks} clocks for one wave ({_costs(chosen)}){next_best}"
-    explain(function, op, text)
+    options = [
+        _option(c, "straight from memory" if c in (direct or ()) else "through registers") for c in (chosen, *others)
+    ]
+    explain(function, op, "LDS", options[0], options[1:])
     if kind == "read_transposed":
         op.attributes[LDS_TRANSPOSED] = ir.UnitAttr.get()
     op.attributes[LDS_MAP] = ir.StringAttr.get(chosen.map.text())
     return chosen.map
+
+
+def _option(candidate: Candidate, way: str) -> Option:
+    """A byte map and how the tile gets there, with what one wave's instructions cost."""
+    costs = ", ".join(f"{a.instructions} {a.mnemonic} of {a.cycles}: {a.reason}" for a in candidate.accesses)
+    return Option(f"{candidate.map}, {way} ({costs})", candidate.clocks)
 
 
 def _direct(op: Any, chip: Chip, kind: Kind) -> tuple[Candidate, DistributedLayout] | None:
@@ -180,7 +187,7 @@ def _place(function: Any, buffers: list[_Buffer], chip: Chip) -> None:
     kernel share, and all do where the LDS would not suffice otherwise."""
     parts = [_part(function, buffer.op) for buffer in buffers]
     if _assign(buffers, parts) > chip.lds.bytes and _assign(buffers, range(len(buffers))) > chip.lds.bytes:
-        raise _too_large(max(buffers, key=lambda b: b.map.bytes), chip)
+        raise _too_large(sorted(buffers, key=lambda b: -b.map.bytes), chip)
     for buffer in buffers:
         buffer.op.attributes[LDS_OFFSET] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), buffer.offset)
 
@@ -201,20 +208,30 @@ def _part(function: Any, op: Any) -> Any:
     return op
 
 
-def _too_large(buffer: _Buffer, chip: Chip) -> Exception:
+def _too_large(buffers: Sequence[_Buffer], chip: Chip) -> Exception:
+    """The error that names every tile, the largest first: that one alone does not fit."""
+    notes = dict.fromkeys(Note(_size(buffer), span(buffer.op)) for buffer in buffers)
+    largest = buffers[0]
+    fitting = _fitting(largest.op.results[0].type.shape, largest.map.bytes, chip)
+    return refuse(
+        largest.op,
+        "HK453",
+        f"this kernel needs {largest.map.bytes} bytes of LDS, but a workgroup of {chip.name} has {chip.lds.bytes}",
+        hint=f"make the tile smaller: {by(fitting)} would fit",
+        notes=tuple(notes),
+    )
+
+
+def _size(buffer: _Buffer) -> str:
     tile = record_type(buffer.op.results[0].type)
     assert isinstance(tile, TileType)
     padding = buffer.map.bytes - math.prod(tile.shape) * buffer.map.itemsize
     padded = f", {padding} of them padding" if padding else ""
-    return refuse(
-        buffer.op,
-        "HK453",
-        f"this kernel needs {buffer.map.bytes} bytes of LDS, but a workgroup of {chip.name} has {chip.lds.bytes}",
-        hint=f"make the tile smaller: {by(_halved(tile.shape))} needs half as much",
-        notes=(Note(f"{buffer.map.bytes} bytes{padded} for the {by(tile.shape)} {tile.dtype} tile", span(buffer.op)),),
-    )
+    return f"{buffer.map.bytes} bytes{padded} for the {by(tile.shape)} {tile.dtype} tile"
 
 
-def _halved(shape: Sequence[int]) -> tuple[int, ...]:
+def _fitting(shape: Sequence[int], size: int, chip: Chip) -> tuple[int, ...]:
+    """The shape with its largest extent cut down to the most that fits, where the whole takes `size` bytes."""
     largest = max(range(len(shape)), key=lambda d: shape[d])
-    return tuple(n // 2 if d == largest else n for d, n in enumerate(shape))
+    fits = shape[largest] * chip.lds.bytes // size // STEP * STEP
+    return tuple(max(STEP, fits) if d == largest else n for d, n in enumerate(shape))

@@ -15,8 +15,8 @@ from hkc.cli.options import add_set, command, words
 if TYPE_CHECKING:
     from hkc.cli.options import Commands
 
-REPORT = "arch file symbol vgpr agpr sgpr vgpr_spills sgpr_spills scratch lds waves args".split()
-"""The keys of a report, for every chip; as JSON it also has `lds_buffers`, the proof of every LDS access."""
+REPORT = "arch file symbol vgpr agpr sgpr vgpr_spills sgpr_spills scratch lds_bytes waves args".split()
+"""The keys of a report, for every chip; as JSON it also has `lds`, the buffers with the proof of every access."""
 
 
 def add(commands: Commands) -> None:
@@ -61,8 +61,12 @@ def run(options: argparse.Namespace) -> int:
     _report_spills(kernels, options.fail_on_spill)
     if options.explain:
         for kernel in kernels:
-            text = f"{kernel.arch}:\n{kernel.binary.layouts}"
-            print(text, end="", file=sys.stderr if options.report == "json" else sys.stdout)
+            print(
+                f"{kernel.arch}:",
+                *kernel.binary.choices,
+                sep="\n",
+                file=sys.stderr if options.report == "json" else sys.stdout,
+            )
     files = [kernel.files(options.output, options.file.stem, options.emit) for kernel in kernels]
     write_all({path: content for group in files for path, content in group.items()})
     if options.report is None:
@@ -101,7 +105,7 @@ def _row(kernel: api.CompiledKernel, file: Path) -> dict[str, Any]:
         **asdict(kernel.resources[kernel.symbol]),
         "waves": kernel.waves,
         "args": [asdict(a) for a in kernel.arguments],
-        "lds_buffers": [asdict(buffer) for buffer in kernel.binary.lds],
+        "lds": [asdict(buffer) for buffer in kernel.lds],
     }
 
 

@@ -172,9 +172,15 @@ def moves(use: Use, lds: LdsMap) -> Moves:
     return Moves(addresses, width, _active(use, layout))
 
 
+def inactive(use: Use, layout: DistributedLayout) -> tuple[int, int]:
+    """Masks of the bits of the lane and of the wave id that are clear where a lane takes part: of copies only one is
+    written."""
+    return layout.replication() if use.kind == "write" else (0, 0)
+
+
 def _active(use: Use, layout: DistributedLayout) -> NDArray[np.bool_]:
-    """Which lanes take part, [wave, lane]: of copies only one is written."""
-    lane, wave = layout.replication() if use.kind == "write" else (0, 0)
+    """Which lanes take part, [wave, lane]."""
+    lane, wave = inactive(use, layout)
     taking: NDArray[np.bool_] = (np.arange(layout.waves)[:, None] & wave) + (np.arange(layout.lanes) & lane) == 0
     return taking
 

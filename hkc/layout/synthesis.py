@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import xor
 
-from hkc.layout.accesses import TRANSPOSED_BYTES, Timing, Timings, Use, lane_span, moves, run_bits
+from hkc.layout.accesses import TRANSPOSED_BYTES, Timing, Timings, Use, inactive, lane_span, moves, run_bits
 from hkc.layout.banks import conflicts
 from hkc.layout.lds import LdsMap, Vector
 from hkc.layout.linear import Echelon, Ints
@@ -38,7 +38,7 @@ class AccessProof:
     """What one use of a tile costs under a map, counted on every address.
 
     clocks       int64 [instruction, wave, phase]: distinct dwords of the busiest bank
-    minimum      clocks of one instruction without conflicts
+    minimum      clocks of one instruction without conflicts: its phases in which any lane takes part
     lower_bound  clocks of one instruction below which no map with this granule gets
     reason       why it is not free, or that it is
     """
@@ -131,7 +131,7 @@ def _prove(lds: LdsMap, use: Use, timings: Timings) -> AccessProof:
     mnemonic = use.mnemonic(made.width, lds.itemsize)
     timing = timings(mnemonic)
     clocks = conflicts(made.addresses, made.width, timing.phases, timing.banks, made.active)
-    cycles, minimum = int(clocks.sum(axis=-1).max()), len(timing.phases)
+    cycles, minimum = (int(each.sum(axis=-1).max()) for each in (clocks, clocks > 0))
     demands = _demands(lds, use, lds.granule, timing)
     bound = max(minimum, sum(demand.bound(_rows(lds.granule, timing.banks)) for demand in demands))
     if cycles <= minimum:
@@ -152,7 +152,7 @@ def _demands(lds: LdsMap, use: Use, granule: int, timing: Timing, weight: int = 
     assert layout is not None  # moves() refused it
     lanes = [_inside(lds, basis) for basis in layout.lane]
     words = [1 << bit for bit in range(WORD, _log2(timing.bytes))]
-    for space, phases in _phase_spaces(timing).items():
+    for space, phases in _phase_spaces(timing, inactive(use, layout)[0]).items():
         vectors = [functools.reduce(xor, (v for i, v in enumerate(lanes) if lane >> i & 1), 0) for lane in space]
         basis = [row << WORD for _, row, _ in Echelon(v >> WORD for v in vectors + words).rows]
         bits = tuple(sum((v >> j & 1) << k for k, v in enumerate(basis)) for j in range(lds.block_bits))
@@ -171,13 +171,16 @@ def _inside(lds: LdsMap, vector: Vector) -> int:
     return total
 
 
-def _phase_spaces(timing: Timing) -> dict[Basis, int]:
+def _phase_spaces(timing: Timing, inactive: int) -> dict[Basis, int]:
     """Bases of the linear spaces of lanes whose cosets are the phases, and how many phases each has.
 
-    Lanes that form no coset count as the smallest space around them: a safe overestimate.
+    Lanes that form no coset count as the smallest space around them: a safe overestimate. Phases of inactive lanes
+    (those with a bit of this mask) alone take no time; in others such lanes repeat what active ones ask for.
     """
     found: dict[Basis, int] = {}
     for phase in timing.phases:
+        if all(lane & inactive for lane in phase):
+            continue
         space = tuple(row for _, row, _ in Echelon(lane ^ phase[0] for lane in phase).rows)
         found[space] = found.get(space, 0) + 1
     return found

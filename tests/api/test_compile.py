@@ -32,13 +32,20 @@ def test_a_kernel_says_what_it_is(example: Example) -> None:
     assert code.arch == gemm.arch == "gfx942"
     assert gemm.symbol == "gemm"
     assert (gemm.vgpr, gemm.agpr, gemm.sgpr) == (metadata.vgprs, metadata.agprs, metadata.sgprs)
-    assert (gemm.lds, gemm.waves) == (metadata.lds, 4)
+    assert (gemm.lds_bytes, gemm.waves) == (metadata.lds, 4)
     assert gemm.info.outputs == ("C",)
     assert gemm.info.inputs == ("A", "B")
     explicit = [a for a in metadata.args if not a.kind.startswith("hidden_")]
     assert [(a.offset, a.bytes) for a in gemm.arguments] == [(a.offset, a.size) for a in explicit]
     assert [a.name for a in gemm.arguments][:5] == ["A", "A.extent.0", "A.extent.1", "A.stride.0", "A.stride.1"]
-    for shown in ("gemm for gfx942", f"{gemm.vgpr} VGPR", f"{gemm.lds} B LDS", "4 waves", "BM=128", "40 B: pointer"):
+    for shown in (
+        "gemm for gfx942",
+        f"{gemm.vgpr} VGPR",
+        f"{gemm.lds_bytes} B LDS",
+        "4 waves",
+        "BM=128",
+        "40 B: pointer",
+    ):
         assert shown in repr(gemm)
 
 

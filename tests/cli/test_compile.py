@@ -13,7 +13,7 @@ from hkc.handover import Resources
 from hkc.machine.codeobject import CodeObject
 
 Command = Callable[..., Any]
-KEYS = "arch file symbol vgpr agpr sgpr vgpr_spills sgpr_spills scratch lds waves args".split()
+KEYS = "arch file symbol vgpr agpr sgpr vgpr_spills sgpr_spills scratch lds_bytes waves args".split()
 CHIPS = ["gfx942", "gfx950"]
 
 
@@ -23,13 +23,13 @@ def test_two_chips_with_a_report(hkc: Command, examples: Path) -> None:
     assert list(ran.json) == ["kernels"]
     assert [k["arch"] for k in ran.json["kernels"]] == CHIPS
     for kernel in ran.json["kernels"]:
-        assert list(kernel) == [*KEYS, "lds_buffers"]
-        accesses = [access for buffer in kernel["lds_buffers"] for access in buffer["accesses"]]
+        assert list(kernel) == [*KEYS, "lds"]
+        accesses = [access for buffer in kernel["lds"] for access in buffer["accesses"]]
         assert accesses and all(a["cycles"] == a["lower_bound"] == a["minimum"] for a in accesses)
         assert kernel["file"] == f"out/gemm.{kernel['arch']}.hsaco"
         code = CodeObject.parse(Path(kernel["file"]).read_bytes())
         metadata = code.kernel(kernel["symbol"]).metadata
-        assert (code.arch, metadata.vgprs, metadata.lds) == (kernel["arch"], kernel["vgpr"], kernel["lds"])
+        assert (code.arch, metadata.vgprs, metadata.lds) == (kernel["arch"], kernel["vgpr"], kernel["lds_bytes"])
         assert (kernel["vgpr_spills"], kernel["sgpr_spills"], kernel["scratch"], kernel["waves"]) == (0, 0, 0, 4)
         assert kernel["args"][1] == {"name": "A.extent.0", "kind": "extent", "offset": 8, "bytes": 8}
     names = [f"gemm.{chip}.{end}" for chip in CHIPS for end in ("hsaco", "lines.json")]
@@ -95,7 +95,17 @@ def test_layouts_are_explained(hkc: Command, examples: Path) -> None:
     assert ran.code == 0
     dot, *buffers = ran.out.split("gfx942:\n")[1].splitlines()[:3]
     assert dot.startswith("line 10: dot: v_mfma_f32_") and "next best" in dot
-    assert all(line.startswith("line 10: LDS ") and "free of conflicts" in line for line in buffers)
+    assert all(line.startswith("line 10: LDS: ") and "free of conflicts" in line for line in buffers)
+
+
+@pytest.mark.parametrize("kernel", ["gemm", "attention"])
+def test_the_runner_up_differs_from_the_choice(hkc: Command, examples: Path, kernel: str) -> None:
+    ran = hkc("compile", examples / f"{kernel}.hk", "--arch", "gfx950", "--explain", "layouts")
+    lines = [line for line in ran.out.splitlines() if line.startswith("line ")]
+    assert lines and all("; next best, at " in line for line in lines)
+    for line in lines:
+        chosen, other = line.split(": ", 2)[2].split("; next best, at ")
+        assert chosen.rpartition(", at ")[0] != other.partition(": ")[2]
 
 
 def test_all_files_or_none(hkc: Command, examples: Path) -> None:

@@ -31,11 +31,12 @@ def gemm(form: str) -> str:
     return f"""
 const T = bf16
 const OUT = f32
+const SUM = f32
 tune BM = 64, BN = 64, BK = 32
 
 kernel gemm(A: global[T, {a}], B: global[T, {b}], C: global[OUT, M, N]):
     m, n = tile_ids(cdiv(M, BM), cdiv(N, BN))
-    acc = zeros[f32, BM, BN]
+    acc = zeros[SUM, BM, BN]
     for k in range(0, K, BK):
         acc += dot({load_a}, {load_b})
     store(C, [m*BM, n*BN], cast(acc, OUT))

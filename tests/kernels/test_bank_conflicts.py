@@ -19,6 +19,10 @@ from hkc.targets.chip import load
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
+FP8 = {"fnuz": "f8e4m3fnuz", "ocp": "f8e4m3fn"}
+"""The 8-bit float whose products a chip has instructions for."""
+
+
 def kind(arch: str, mnemonic: str) -> tuple[str, int, str]:
     """Instructions that the LDS serves alike: one of two parts counts like two."""
     access = load(arch).lds.access(mnemonic)
@@ -44,9 +48,11 @@ def check_counted(kernel: CompiledKernel, observer: BankObserver) -> set[tuple[s
 
 
 @pytest.mark.parametrize("arch", CHIPS)
-@pytest.mark.parametrize(("form", "element"), [*product(FORMS, ("bf16", "f32")), ("NT", "f16")])
+@pytest.mark.parametrize(("form", "element"), [*product(FORMS, ("bf16", "f32", "fp8", "i8")), ("NT", "f16")])
 def test_products_have_no_conflicts(form: str, element: str, arch: str) -> None:
-    kernel = compiled(form, arch, T=element)
+    element = FP8[load(arch).fp8] if element == "fp8" else element
+    sums = {"OUT": "i32", "SUM": "i32"} if element == "i8" else {}
+    kernel = compiled(form, arch, T=element, **sums)
     assert len(kernel.binary.lds) in (2, 4)  # both operands; twice each where one copy is filled while one is read
     for buffer in kernel.binary.lds:
         for access in buffer.accesses:

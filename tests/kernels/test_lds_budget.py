@@ -14,7 +14,7 @@ EXACTLY = [("gfx942", 256, 65536), pytest.param("gfx950", 640, 163840, marks=pyt
 @pytest.mark.parametrize(("arch", "rows", "limit"), EXACTLY)
 def test_a_tile_as_large_as_the_lds(arch: str, rows: int, limit: int) -> None:
     kernel = compiled("NT", arch, T="f32", BM=rows, BN=16, BK=64)
-    assert kernel.lds == limit == max(buffer.bytes for buffer in kernel.binary.lds)
+    assert kernel.lds_bytes == limit == max(buffer.bytes for buffer in kernel.binary.lds)
 
 
 @pytest.mark.parametrize(("arch", "rows", "limit"), EXACTLY)
@@ -25,18 +25,28 @@ def test_a_tile_beyond_the_lds(arch: str, rows: int, limit: int) -> None:
     need = (rows + 16) * 64 * 4
     assert problem.code == "HK453"
     assert problem.message == f"this kernel needs {need} bytes of LDS, but a workgroup of {arch} has {limit}"
-    assert problem.spans and problem.spans[0].line == 10
-    assert problem.notes[0].message == f"{need} bytes for the {rows + 16}x64 f32 tile"
-    assert problem.hint == f"make the tile smaller: {(rows + 16) // 2}x64 needs half as much"
+    assert problem.spans and problem.spans[0].line == 11
+    tiles = [f"{need} bytes for the {rows + 16}x64 f32 tile", "4096 bytes for the 64x16 f32 tile"]
+    assert [note.message for note in problem.notes] == tiles
+    assert all(note.span and note.span.line == 11 for note in problem.notes)
+    assert problem.hint == f"make the tile smaller: {rows}x64 would fit"
+
+
+def test_what_the_hint_names_compiles() -> None:
+    with pytest.raises(HkcError) as refused:
+        compiled("NT", "gfx942", T="f32", BM=400, BN=16, BK=64)
+    (problem,) = refused.value.diagnostics
+    assert problem.hint == "make the tile smaller: 256x64 would fit"
+    assert compiled("NT", "gfx942", T="f32", BM=256, BN=16, BK=64).lds_bytes <= 65536
 
 
 @pytest.mark.long
 def test_what_is_too_large_for_one_chip_may_fit_another() -> None:
-    assert compiled("NT", "gfx950", T="f32", BM=272, BN=16, BK=64).lds <= 163840
+    assert compiled("NT", "gfx950", T="f32", BM=272, BN=16, BK=64).lds_bytes <= 163840
 
 
 def test_buffers_share_where_they_would_not_fit_side_by_side() -> None:
     """Two operands of 48 KiB: each has the LDS to itself in turn."""
     kernel = compiled("NT", "gfx942", T="f32", BM=192, BN=192, BK=64)
     assert [buffer.offset for buffer in kernel.binary.lds] == [0, 0]
-    assert kernel.lds == 49152
+    assert kernel.lds_bytes == 49152

@@ -104,6 +104,18 @@ def test_padding_where_no_xor_helps():
     assert all(access.cycles == access.minimum for access in found.accesses)
 
 
+@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize("shape", [(16, 16), (16, 8), (4, 8)])
+def test_lanes_that_hold_copies_take_no_time(arch, shape):
+    """Where fewer lanes write, phases without any of them neither count nor are waited for; all lanes read."""
+    layout = blocked(shape, 1, 8, 1)
+    uses = (Use("write", layout), Use("read", layout))
+    write, read = synthesise(shape, 2, uses, load(arch).lds.access).chosen.accesses
+    taking = 64 >> sum(not any(basis) for basis in layout.lane)
+    assert write.cycles == write.minimum == write.lower_bound == -(-taking // 8)
+    assert read.cycles == read.minimum == read.lower_bound == len(load(arch).lds.access("ds_read_b128").phases)
+
+
 # -- instructions
 
 
