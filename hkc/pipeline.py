@@ -169,19 +169,15 @@ def lds_buffers(module: Module) -> tuple[LdsBuffer, ...]:
 def choices(module: Module) -> tuple[Choice, ...]:
     """How the layouts and byte maps of the entry point that is tried first were chosen."""
     from hkc.dialects.forms import kernels
-    from hkc.passes.explain import Option, explained
+    from hkc.passes.explain import explained
 
-    none = Option("", 0)
+    made = (
+        (Choice(it.line, it.subject, it.chosen.text, it.chosen.clocks), it.runner_up)
+        for it in explained(kernels(module.ir)[0])
+    )
     return tuple(
-        Choice(
-            remark.line,
-            remark.subject,
-            remark.chosen.text,
-            remark.chosen.clocks,
-            (remark.runner_up or none).text,
-            remark.runner_up and remark.runner_up.clocks,
-        )
-        for remark in explained(kernels(module.ir)[0])
+        replace(choice, runner_up=other.text, runner_up_clocks=other.clocks) if other else choice
+        for choice, other in made
     )
 
 

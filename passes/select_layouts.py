@@ -139,7 +139,8 @@ class _Search:
         if math.prod(map(len, options)) <= CHOICES:
             best = self._cheapest(groups, itertools.product(*options))
         else:
-            chosen, others = [some[0] for some in options], []
+            chosen = [some[0] for some in options]
+            others: list[Choice] = []
             for i, some in enumerate(options):
                 tried = [(*chosen[:i], option, *chosen[i + 1 :]) for option in some]
                 best = self._cheapest(groups, tried)
