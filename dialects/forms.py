@@ -113,7 +113,7 @@ FORMS = {
     f.name: f
     for f in (
         Form("legal_tiles", "Every tile has a shape and dtype that the chip's passes can handle.", lambda op: None),
-        Form("numbered", "Tile ids are computed from the workgroup's number.", _from("hkc_tile.tile_id")),
+        Form("numbered", "Tile ids are computed from the workgroup's number.", _from("hkc_tile.tile_")),
         Form("layouts", "Every tile has a layout that fits it.", _unfit_layout),
         Form("staged", "Every conversion that moves elements between lanes goes through LDS.", _unstaged),
         Form("lds_mapped", "Every staged conversion has its LDS buffer: byte map and offset.", _unmapped),

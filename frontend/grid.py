@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from hkc.dialects.tile.create import ORDERS
 from hkc.frontend import arithmetic, syntax
 from hkc.frontend.scope import Meaning
 from hkc.support.errors import Note, Span, error
@@ -14,9 +15,7 @@ from hkc.support.errors import Note, Span, error
 if TYPE_CHECKING:
     from hkc.frontend.expressions import Expressions
 
-SPELLING = "tile_ids(extent, …, order=rows)"
-ORDERS = ("rows", "chiplet")
-"""How consecutive workgroups walk the grid: the last index runs fastest, or the chiplets of the chip share tiles."""
+SPELLING = "tile_ids(extent, …, order=rows|chiplet, chunk=32, window=8)"
 AXES = 3
 
 
@@ -47,13 +46,7 @@ class Grid:
             raise error(
                 "HK309", "a kernel has one `tile_ids`", call.span, notes=(Note("the first one is here", self.place),)
             )
-        self.place, order = call.span, "rows"
-        for keyword in call.keywords:
-            if keyword.name.name != "order":
-                raise error(
-                    "HK211", f"`tile_ids` has no argument `{keyword.name.name}`", keyword.name.span, hint=SPELLING
-                )
-            order = c.word(keyword.value, ORDERS)
+        self.place, order = call.span, self.order(c, call.keywords)
         if not 1 <= len(call.arguments) <= AXES:
             raise error("HK309", f"a grid has 1 to {AXES} axes, not {len(call.arguments)}", call.span, hint=SPELLING)
         operands = [c.operand(a) for a in call.arguments]
@@ -67,8 +60,21 @@ class Grid:
                     notes=operand.origin("value"),
                 )
         self.extents = tuple(_outermost(v.extent or "") for v in values)
-        ids = c.b.tile_op("tile_id", values, call.span, {}, order=order)
+        ids = c.b.tile_op("tile_id", values, call.span, {}, **order)
         return ids[0] if len(ids) == 1 else ids
+
+    def order(self, c: Expressions, keywords: Sequence[syntax.Keyword]) -> dict[str, Any]:
+        """The attributes `order`, `chunk` and `window` of a grid's ops. Raises `HkcError`."""
+        found: dict[str, Any] = {"order": "rows"}
+        for keyword in keywords:
+            name = keyword.name.name
+            if name == "order":
+                found[name] = c.word(keyword.value, ORDERS)
+            elif name in ("chunk", "window"):
+                found[name] = c.whole_number(keyword.value, f"the {name} of a grid")
+            else:
+                raise error("HK211", f"a grid has no argument `{name}`", keyword.name.span, hint=SPELLING)
+        return found
 
 
 def _outermost(extent: str) -> str:

@@ -10,8 +10,8 @@ MODULES = (accesses, casts, elementwise, folds, matrix, shapes, telling)
 """The modules that define functions, besides `making`."""
 
 SPECIAL = {
-    "tile_ids": "tile_ids(extent, …, order=rows)",
-    "tiles": "for m, n in tiles(extent, extent, workgroups=304):",
+    "tile_ids": "tile_ids(extent, …, order=rows|chiplet, chunk=32, window=8)",
+    "tiles": "for m, n in tiles(extent, extent, workgroups=304, order=rows|chiplet):",
     "range": "for k in range(start, stop, step):",
 }
 """Functions of their own kind, and how they are written."""

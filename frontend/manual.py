@@ -164,10 +164,10 @@ class Shaped:
     def __getitem__(self, items: Any) -> Any: ...'''
 )
 
-_TAIL = '''def tile_ids(*extents: Any, order: Any = ...) -> Any:
+_TAIL = '''def tile_ids(*extents: Any, order: Any = ..., chunk: Any = ..., window: Any = ...) -> Any:
     """The position of this workgroup in the grid of these extents."""
 
-def tiles(*extents: Any, workgroups: Any, order: Any = ...) -> Any:
+def tiles(*extents: Any, workgroups: Any, order: Any = ..., chunk: Any = ..., window: Any = ...) -> Any:
     """All tiles of a grid, shared by a fixed number of workgroups."""
 
 def range(start: Any, stop: Any = ..., step: Any = ...) -> Any:  # noqa: A001

@@ -76,29 +76,24 @@ def _select(x: Expressions, condition: Operand, yes: Operand, no: Operand) -> Op
 
 def _tiles(x: Expressions, loop: syntax.For, called: syntax.Call) -> Walk:
     """`for m, n in tiles(a, b, workgroups=w)`: a fixed number of workgroups share all tiles of a grid."""
-    spelling = "for m, n in tiles(extent, extent, workgroups=304):"
+    spelling = "for m, n in tiles(extent, extent, workgroups=304, order=rows|chiplet):"
     workgroups = [k.value for k in called.keywords if k.name.name == "workgroups"]
     if len(workgroups) != 1:
         raise error("HK211", "`tiles` needs `workgroups`, how many share the tiles", called.span, hint=spelling)
     if len(loop.variables) != len(called.arguments):
         names, found = count(len(loop.variables), "name"), count(len(called.arguments), "extent")
         raise error("HK214", f"{names} for {found}", *(v.span for v in loop.variables), hint=spelling)
-    extents = [Operand(arithmetic.index(x.b, x.operand(a)), a) for a in called.arguments]
-    rest = tuple(k for k in called.keywords if k.name.name != "workgroups")
-    first = x.grid.tile_ids(x, syntax.Call(called.span, called.callee, tuple(workgroups), rest))
+    grid = [arithmetic.index(x.b, x.operand(a)) for a in called.arguments]
+    extents = [Operand(extent, a) for extent, a in zip(grid, called.arguments, strict=True)]
+    order = x.grid.order(x, [k for k in called.keywords if k.name.name != "workgroups"])
+    first = x.grid.tile_ids(x, syntax.Call(called.span, called.callee, tuple(workgroups), ()))
     total = extents[0]
     for extent in extents[1:]:
         total = Operand(arithmetic.binary(x.b, "*", total, extent, called.span), called)
     share = arithmetic.index(x.b, x.operand(workgroups[0]))
 
-    def bind(counter: Value) -> list[Meaning]:
-        """The position of a tile from its number; the last index runs fastest."""
-        found: list[Meaning] = []
-        left = Operand(counter, called)
-        for extent in reversed(extents[1:]):
-            found.append(arithmetic.binary(x.b, "%", left, extent, called.span))
-            left = Operand(arithmetic.binary(x.b, "//", left, extent, called.span), called)
-        return [left.meaning, *reversed(found)]
+    def bind(counter: Value) -> Sequence[Meaning]:
+        return x.b.tile_op("tile_at", [counter, *grid], called.span, {}, **order)
 
     bounds = (arithmetic.index(x.b, Operand(first, called)), arithmetic.index(x.b, total), share)
     return Walk(bounds, bind)

@@ -595,10 +595,10 @@ def print(  # noqa: A001
 ) -> None:
     """Writes values, after a text where one comes first. Only where a kernel is interpreted."""
 
-def tile_ids(*extents: Any, order: Any = ...) -> Any:
+def tile_ids(*extents: Any, order: Any = ..., chunk: Any = ..., window: Any = ...) -> Any:
     """The position of this workgroup in the grid of these extents."""
 
-def tiles(*extents: Any, workgroups: Any, order: Any = ...) -> Any:
+def tiles(*extents: Any, workgroups: Any, order: Any = ..., chunk: Any = ..., window: Any = ...) -> Any:
     """All tiles of a grid, shared by a fixed number of workgroups."""
 
 def range(start: Any, stop: Any = ..., step: Any = ...) -> Any:  # noqa: A001

@@ -91,7 +91,7 @@ def check(text: str, tensors: dict[str, Any], arch: str, general: bool = True) -
             assert compared.ok, f"{symbol} {name}: {compared}"
 
 
-SPECIAL_FORM = {"tile_id", "assert", "print", "load", "item"}
+SPECIAL_FORM = {"tile_id", "tile_at", "assert", "print", "load", "item"}
 """Ops whose use is not to be seen in one tile: grids, what stops or prints, loads (below), scalars."""
 
 QUICK = 2
