@@ -31,4 +31,5 @@ CODES: dict[str, str] = {
     "HK729": "The program is executed to its end.",
     "HK730": "An address is a multiple of the access's size; otherwise the hardware splits the access.",
     "HK731": "An LDS instruction takes no more clocks than its kind must.",
+    "HK732": "Enough wait states stand between vector instructions and what uses their scalar or late results.",
 }

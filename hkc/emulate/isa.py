@@ -32,6 +32,8 @@ class Isa:
     used, in the order of the table's columns, then between a vector ALU instruction and a matrix instruction."""
     exec_mfma: int = 0
     """Wait states between a vector ALU instruction that writes EXEC and a matrix instruction."""
+    valu_waits: Mapping[str, int] = field(default_factory=dict, compare=False)
+    """Wait states between other instructions, by name as the table has them; empty for none."""
 
     def lacks(self, instruction: Decoded) -> bool:
         """Whether the chip has no such instruction."""
@@ -53,6 +55,7 @@ def load(chip: str, folder: Path | None = None) -> Isa:
         bool(data["float8"]["fnuz"]),
         folder,
         *_hazards(data.get("mfma_hazards")),
+        {name: states for name, states in data.get("valu_hazards", {}).items() if name != "source"},
     )
 
 

@@ -15,6 +15,7 @@ from hkc.emulate.checks.conflicts import Conflicts
 from hkc.emulate.checks.global_races import GlobalRaces
 from hkc.emulate.checks.lds_races import LdsRaces
 from hkc.emulate.checks.mfma_hazards import MfmaHazards
+from hkc.emulate.checks.valu_hazards import ValuHazards
 from hkc.emulate.faults import Finding
 from hkc.emulate.observe import Observer
 from hkc.support.errors import Diagnostic, HkcUsageError
@@ -28,6 +29,7 @@ _OBSERVERS: dict[str, Callable[[], Observer]] = {
     "unaligned": Alignment,
     "bank-conflict": Conflicts,
     "mfma-hazard": MfmaHazards,
+    "valu-hazard": ValuHazards,
 }
 
 CHECKS: dict[str, str] = {
@@ -39,6 +41,7 @@ CHECKS: dict[str, str] = {
     "out-of-bounds": "HK726",
     "misaligned": "HK727",
     "mfma-hazard": "HK728",
+    "valu-hazard": "HK732",
     "endless-loop": "HK709",
     "fault": "HK729",
     "unaligned": "HK730",

@@ -23,7 +23,8 @@ _NOWHERE = 1 << 62
 Condition = Callable[[Waves], NDArray[np.bool_]]
 
 
-def _target(instruction: Decoded) -> int:
+def branch_target(instruction: Decoded) -> int:
+    """The address to which a branch leads."""
     offset = instruction.simm16
     return instruction.address + 4 + 4 * (offset - (1 << 16) if offset & 0x8000 else offset)
 
@@ -40,13 +41,13 @@ _CONDITIONS: dict[str, Condition] = {
 
 @op("s_branch")
 def _(instruction: Decoded, context: Context) -> Step:
-    target = _target(instruction)
+    target = branch_target(instruction)
     return lambda w: np.full(w.count, target, np.int64)
 
 
 @op(*_CONDITIONS)
 def _(instruction: Decoded, context: Context) -> Step:
-    target, following = _target(instruction), instruction.address + instruction.size
+    target, following = branch_target(instruction), instruction.address + instruction.size
     condition = _CONDITIONS[instruction.base]
 
     def step(w: Waves) -> NDArray[np.int64] | None:
@@ -152,7 +153,7 @@ def _(instruction: Decoded, context: Context) -> Step:
 @op("s_call_b64")
 def _(instruction: Decoded, context: Context) -> Step:
     index, following = instruction.operands[0].index, instruction.address + instruction.size
-    target = _target(instruction)
+    target = branch_target(instruction)
 
     def step(w: Waves) -> NDArray[np.int64]:
         w.set_scalar64(index, _address(w, following))
