@@ -5,20 +5,25 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import math
 import operator
 import sys
 import time
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hkc.cli import debugging
-from hkc.cli.options import command, count, words
+from hkc.cli.options import command, count, positive, words
 
 if TYPE_CHECKING:
+    from hkc.cli.findings import Collection
     from hkc.cli.options import Commands
+    from hkc.cli.progress import Progress
     from hkc.cli.values import Array, Given
-    from hkc.emulate import Memory, Program, Result
+    from hkc.emulate import Memory, Observer, Program, Result
+    from hkc.emulate.checks.conflicts import Conflicts
     from hkc.machine.codeobject import Kernel
 
 ARGUMENTS = """Arguments, in the kernel's order:
@@ -64,7 +69,14 @@ def add(commands: Commands) -> None:
     it.add_argument(
         "--seed", type=count, default=0, metavar="N", help="draws the order in which waves run (default: 0, in step)"
     )
-    it.add_argument("--limit", type=count, metavar="STEPS", help="after so many steps it counts as an endless loop")
+    it.add_argument(
+        "--interleavings",
+        type=positive,
+        default=1,
+        metavar="N",
+        help="runs, each with its own order of the waves, from that of --seed on; outputs are those of the first",
+    )
+    it.add_argument("--limit", type=positive, metavar="STEPS", help="after so many steps it counts as an endless loop")
     it.add_argument(
         "--check",
         type=words,
@@ -78,42 +90,126 @@ def add(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """List or run."""
+    """List or run; 1 where checks were asked for and something is wrong."""
     from hkc import emulate
-    from hkc.cli.findings import Found, text
+    from hkc.cli.findings import Collection, text
     from hkc.cli.progress import Progress
-    from hkc.emulate.checks import CHECKS, name_of, observers
+    from hkc.emulate.checks import observers
 
     if options.list:
         return _list(options)
-    given = _arguments(options.args, options.output)
+    observers(options.check or ())
+    _arguments(options.args, options.output)
     program = emulate.Program.load(emulate.read(options.file))
     kernel = program.kernel(options.kernel)
-    checks = [] if options.check is None else options.check or list(CHECKS)
-    began, progress = time.perf_counter(), Progress(f"{kernel.name} on {program.code.arch}")
+    runs, began = _Runs(program, kernel, options, Collection(options.check or ())), time.perf_counter()
+    progress = Progress(f"{kernel.name} on {program.code.arch}")
     try:
-        with debugging.observers(options, partial(_element, given)) as watching:
-            result = emulate.run(
-                program,
-                *(g.value for g in given),
-                kernel=kernel.name,
-                grid=options.grid,
-                block=options.block,
-                dynamic_lds=options.dynamic_lds,
-                seed=options.seed,
-                progress=progress,
-                observers=[*observers(checks), *watching],
-                limit=options.limit or emulate.INSTRUCTION_LIMIT,
-            )
+        for order in range(options.interleavings):
+            runs.one(order, progress)
+    except emulate.Fault as fault:
+        if fault.before:
+            runs.found.add(fault.before)
+            print(text(runs.found.all()), file=sys.stderr)
+        raise
     finally:
         progress.end()
-    _save(options.output, given)
-    document = _document(program, kernel, result, given, time.perf_counter() - began)
+    _save(options.output, runs.given)
+    document = runs.document(time.perf_counter() - began)
     print(json.dumps(document) if options.json else _text(document))
-    found = [Found(f) for f in result.findings if not options.check or name_of(f) in options.check]
+    found = runs.found.all()
     if found and not options.json:
         print(text(found), file=sys.stderr)
     return 1 if options.check is not None and any(f.wrong for f in found) else 0
+
+
+@dataclass
+class _Runs:
+    """Runs of a kernel, the waves in another order each time, and what they have found.
+
+    `given` holds the first run's arguments, `result` is its result (None where it was stopped), `differing` the
+    arguments that came out otherwise later.
+    """
+
+    program: Program
+    kernel: Kernel
+    options: argparse.Namespace
+    found: Collection
+    given: list[Given] = field(default_factory=list)
+    result: Result | None = None
+    differing: set[int] = field(default_factory=set)
+    conflicts: Conflicts | None = None
+
+    def one(self, order: int, progress: Progress) -> None:
+        """One more. With checks a fault is a finding; without any it is raised."""
+        from hkc import emulate
+        from hkc.cli.findings import from_error
+        from hkc.emulate.checks import CHECKS, observers
+
+        options = self.options
+        given, seed = _arguments(options.args, options.output), options.seed + order
+        checkers = observers([] if options.check is None else options.check or list(CHECKS))
+        case = f"waves in order {seed}" if seed else ""
+        result = None
+        try:
+            with debugging.observers(options, partial(_element, given)) as watching:
+                result = emulate.run(
+                    self.program,
+                    *(g.value for g in given),
+                    kernel=self.kernel.name,
+                    grid=options.grid,
+                    block=options.block,
+                    dynamic_lds=options.dynamic_lds,
+                    seed=seed,
+                    progress=progress,
+                    observers=[*checkers, *watching],
+                    limit=options.limit or emulate.INSTRUCTION_LIMIT,
+                )
+            self.found.add(result.findings, case)
+        except emulate.Fault as fault:
+            if options.check is None:
+                raise
+            self.found.add(from_error(fault), case)
+        if order == 0:
+            self.given, self.result = given, result
+            self._keep(checkers)
+        elif result is not None:
+            self._compare(given)
+
+    def _keep(self, checkers: list[Observer]) -> None:
+        from hkc.emulate.checks.conflicts import Conflicts
+
+        self.conflicts = next((c for c in checkers if isinstance(c, Conflicts)), None)
+
+    def _compare(self, given: list[Given]) -> None:
+        for number, (old, new) in enumerate(zip(self.given, given, strict=True)):
+            if old.array is not None and new.array is not None and old.array.tobytes() != new.array.tobytes():
+                self.differing.add(number)
+
+    def document(self, seconds: float) -> dict[str, Any]:
+        """What `--json` prints."""
+        from hkc.cli.bank_table import Row
+        from hkc.cli.findings import document
+        from hkc.machine.lines import place
+
+        result = self.result
+        shown = {
+            "kernel": self.kernel.name,
+            "arch": self.program.code.arch,
+            "workgroups": math.prod(self.options.grid),
+            "interleavings": self.options.interleavings,
+            "seconds": seconds,
+            "instructions": result.instructions if result else None,
+            "counts": dict(sorted(result.counts.items(), key=lambda pair: -pair[1])) if result else {},
+            "buffers": [_buffer(n, g.kind, g.array) for n, g in enumerate(self.given) if g.array is not None],
+            "differing": sorted(self.differing),
+            "findings": [document(f) for f in self.found.all()],
+        }
+        if self.conflicts is not None and result is not None:
+            seen = self.conflicts.instructions() if shown["workgroups"] else ()
+            rows = [Row(o, place(self.program.lines, o.address), None) for o in seen]
+            shown["bank_conflicts"] = [row.document() for row in rows]
+        return shown
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -216,21 +312,6 @@ def _listed(kernel: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _document(program: Program, kernel: Kernel, result: Result, given: list[Given], seconds: float) -> dict[str, Any]:
-    """What `--json` prints."""
-    from dataclasses import asdict
-
-    return {
-        "kernel": kernel.name,
-        "arch": program.code.arch,
-        "seconds": seconds,
-        "instructions": result.instructions,
-        "counts": dict(sorted(result.counts.items(), key=lambda pair: -pair[1])),
-        "buffers": [_buffer(n, g.kind, g.array) for n, g in enumerate(given) if g.array is not None],
-        "findings": [asdict(f) for f in result.findings],
-    }
-
-
 def _buffer(number: int, kind: str, array: Array) -> dict[str, Any]:
     """Least, greatest and NaN of a buffer; null where there is none (or no number)."""
     import numpy as np
@@ -247,4 +328,12 @@ def _text(document: dict[str, Any]) -> str:
     for b in document["buffers"]:
         reach = "no finite elements" if b["min"] is None else f"{b['min']:.6g} to {b['max']:.6g}"
         lines.append(f"  {b['arg']}: {b['dtype']}[{','.join(map(str, b['shape']))}], {reach}, {b['nan']} NaN")
-    return "\n".join([*lines, f"{document['seconds']:.2f} s, {document['instructions']:,} wave-instructions"])
+    lines += [f"  {number}: other orders of the waves give other contents" for number in document["differing"]]
+    for row in document.get("bank_conflicts", ()):
+        if row["cycles"] > row["minimum"]:
+            lines.append(f"  {row['address']:#x}: {row['instruction']}: {row['cycles']} clocks, not {row['minimum']}")
+    if not document["workgroups"]:
+        lines.append("the grid holds no workgroups, so nothing was executed")
+    count = "stopped" if document["instructions"] is None else f"{document['instructions']:,} wave-instructions"
+    orders = f", {document['interleavings']} orders of waves" if document["interleavings"] > 1 else ""
+    return "\n".join([*lines, f"{document['seconds']:.2f} s, {count}{orders}"])

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hkc.emulate.checks import CHECKS, REMARKS, name_of
+from hkc.emulate.checks import BANKS, CHECKS, REMARKS, name_of
 from hkc.support.errors import Diagnostic, HkcError, Note, Source, Span
 from hkc.support.render import render
 
@@ -22,6 +22,9 @@ class Found:
 
     finding: Finding
     case: str = ""
+    arch: str = ""
+    wanted: bool = False
+    """Whether its check was asked for by name."""
 
     @property
     def check(self) -> str:
@@ -30,21 +33,57 @@ class Found:
 
     @property
     def wrong(self) -> bool:
-        """Whether it is an error, not only slow."""
-        return self.check not in REMARKS
+        """Whether it is an error: what is only slow is one to who asked for it."""
+        return self.wanted or self.check not in REMARKS
 
 
-def from_error(failure: HkcError) -> Finding:
-    """What stopped a run, as a finding."""
-    from hkc.emulate import Finding
-    from hkc.emulate.faults import Fault
+class Collection:
+    """What several runs find: one entry per chip, kind, instruction and other party's instruction, with counts.
+
+    `named` are the checks that were asked for by name; without any, all count.
+    """
+
+    def __init__(self, named: Iterable[str] = ()) -> None:
+        self._named = frozenset(named)
+        self._found: dict[tuple[str, str, int, int], Found] = {}
+
+    def add(self, findings: Iterable[Finding], case: str = "", arch: str = "") -> None:
+        """Those of one run."""
+        for f in findings:
+            if self._named and name_of(f) not in self._named:
+                continue
+            key = (arch, f.kind, f.address, f.other.address if f.other else -1)
+            old = self._found.get(key)
+            if old is None:
+                self._found[key] = Found(f, case, arch, name_of(f) in self._named)
+            else:
+                count = old.finding.count + f.count
+                self._found[key] = replace(old, finding=replace(old.finding, count=count))
+
+    def all(self, tolerated: Mapping[str, Container[int]] | None = None) -> list[Found]:
+        """Errors first; bank conflicts at addresses that a chip tolerates are left out."""
+        kept = [
+            f
+            for f in self._found.values()
+            if f.check != BANKS or f.finding.address not in (tolerated or {}).get(f.arch, ())
+        ]
+        return sorted(kept, key=lambda f: not f.wrong)
+
+
+def from_error(failure: HkcError) -> tuple[Finding, ...]:
+    """What had been found when a run was stopped, and what stopped it."""
+    from hkc.emulate import Fault, Finding
 
     diagnostic = failure.diagnostics[0]
     kind = "endless loop" if diagnostic.code == CHECKS["endless-loop"] else "fault"
     message = diagnostic.message + (f" ({diagnostic.hint})" if diagnostic.hint and kind == "fault" else "")
     if not isinstance(failure, Fault):
-        return Finding(kind, 0, "", message, 0, 0)
-    return Finding(kind, failure.address, "", message, failure.wave, failure.lane, line=failure.line)
+        return (Finding(kind, 0, "", message, 0, 0),)
+    stop = Finding(
+        kind, failure.address, failure.text, message, failure.wave or 0, failure.lane,
+        workgroup=failure.workgroup, line=failure.line,
+    )  # fmt: skip
+    return (*failure.before, stop)
 
 
 def text(found: Iterable[Found], source: Source | None = None) -> str:
@@ -71,6 +110,7 @@ def document(found: Found) -> dict[str, Any]:
         "count": f.count,
         **_place(f.line),
         "other": other,
+        "arch": found.arch,
         "case": found.case,
     }
 
@@ -94,8 +134,10 @@ def _diagnostic(found: Found, source: Source | None) -> Diagnostic:
                 f"the other at {f.other.address:#x}: {f.other.text} (wave {f.other.wave})", _span(f.other.line, source)
             )
         )
-    if found.case:
-        notes.append(Note(f"with {found.case}"))
+    if found.case or found.arch:
+        notes.append(
+            Note(" ".join([*(["with", found.case] if found.case else ()), *(["on", found.arch] if found.arch else ())]))
+        )
     span = _span(f.line, source)
     severity = "error" if found.wrong else "remark"
     message = f"{f.kind}: {f.message}"

@@ -46,6 +46,13 @@ def count(text: str) -> int:
     return int(text)
 
 
+def positive(text: str) -> int:
+    """A whole number from 1."""
+    if count(text) == 0:
+        raise argparse.ArgumentTypeError("a whole number from 1 is needed, not `0`")
+    return int(text)
+
+
 def words(text: str) -> list[str]:
     """`a,b` as a list without repetitions."""
     return list(dict.fromkeys(word.strip() for word in text.split(",")))

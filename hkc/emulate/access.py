@@ -11,6 +11,7 @@ import numpy as np
 from hkc.emulate.decode import Decoded
 from hkc.emulate.memory import Mask, Offsets, Space, Words
 from hkc.emulate.observe import SpaceName, announce, followed
+from hkc.emulate.operands import PRIVATE_BASE, SHARED_BASE
 from hkc.emulate.outstanding import Counter, Happen, Picked, Rows
 from hkc.emulate.state import State
 from hkc.emulate.waves import U32, U64, Waves
@@ -102,7 +103,7 @@ def load(w: Waves, target: Target, form: Format, register: int, addresses: U64, 
     def happen(rows: Rows, picked: Picked) -> None:
         words, stale = target.fetch(state, rows, addresses[picked], mask[picked], form.nbytes, by)
         if stale is not None:
-            report_stale(state, by, rows, addresses[picked], stale & mask[picked])
+            report_stale(state, target.name, by, rows, addresses[picked], stale & mask[picked])
         words = form.widen(words)
         lanes = mask[picked]
         if not lanes.all():
@@ -114,12 +115,27 @@ def load(w: Waves, target: Target, form: Format, register: int, addresses: U64, 
     state.outstanding.defer(target.counter, w.rows, followed(happen, after))
 
 
-def report_stale(state: State, by: Decoded, rows: Rows, addresses: U64, stale: Mask) -> None:
+def report_stale(
+    state: State, space: SpaceName | Literal["flat"], by: Decoded, rows: Rows, addresses: U64, stale: Mask
+) -> None:
     """Record a load of never-written bytes."""
     if stale.any():
         wave, lane = (int(i[0]) for i in np.nonzero(stale))
-        message = f"load of never-written memory at {int(addresses[wave, lane]):#x}"
+        message = f"load of never-written {_named(state, space, int(addresses[wave, lane]))}"
         state.findings.add("uninitialised", by, message, state.first_wave + int(rows[wave]), lane)
+
+
+def _named(state: State, space: SpaceName | Literal["flat"], address: int) -> str:
+    """Which byte that is, of which kind of memory."""
+    if space == "flat":
+        windows: dict[int, SpaceName] = {SHARED_BASE >> 32: "lds", PRIVATE_BASE >> 32: "scratch"}
+        space = windows.get(address >> 32, "global")
+        address = address if space == "global" else address & 0xFFFFFFFF
+    if space == "lds":
+        return f"LDS byte {address:#x}"
+    if space == "scratch":
+        return f"scratch byte {address:#x}"
+    return f"memory at {address:#x}, {state.memory.near(address)}"
 
 
 def data(w: Waves, form: Format, register: int) -> Words:

@@ -52,12 +52,17 @@ class BankObserver(Observer):
     _seen: dict[int, tuple[Decoded, Counter[int]]] = field(default_factory=dict)
 
     def access(self, state: State, access: Access) -> Happen | None:
-        """Count one part of an instruction."""
+        """See `Observer`."""
+        self.count(access)
+        return None
+
+    def count(self, access: Access) -> Ints | None:
+        """Count one part of an instruction; its clocks [row, phase], or None for what touches no banks."""
         clocks = clocks_of(self.chip, access)
         if clocks is not None:
             _, counts = self._seen.setdefault(access.by.address, (access.by, Counter()))
             counts.update(clocks.sum(axis=-1)[access.mask.any(axis=-1)].tolist())
-        return None
+        return clocks
 
     def instructions(self) -> tuple[Observed, ...]:
         """All LDS instructions that were executed, by address."""

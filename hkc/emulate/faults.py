@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -44,28 +45,39 @@ class Finding:
 
 
 class Fault(HkcError):
-    """An instruction that stops the emulation: `address` in the code object, and `line` where that is known.
+    """An instruction that stops the emulation: `address` and `text` (0 and "" where no single one is to blame), and
+    `line` where that is known.
 
-    `wave` and `lane`: see `Finding`; both 0 where the instruction is at fault whoever executes it.
+    `wave` and `lane`: see `Finding`. Who raises it may not know the wave but only its `row` among those that execute
+    the instruction together; the scheduler fills in the rest. `before` are the findings made until then.
     """
 
     def __init__(
-        self, diagnostic: Diagnostic, address: int = 0, wave: int = 0, lane: int = 0, line: Line | None = None
+        self,
+        diagnostic: Diagnostic,
+        by: Decoded | None = None,
+        wave: int | None = None,
+        lane: int = 0,
+        row: int | None = None,
     ) -> None:
         super().__init__(diagnostic)
-        self.address = address
+        self.address = by.address if by else 0
+        self.text = by.text if by else ""
         self.wave = wave
         self.lane = lane
-        self.line = line
+        self.row = row
+        self.workgroup = 0
+        self.line: Line | None = None
+        self.before: tuple[Finding, ...] = ()
 
-    def located(self, line: Line | None) -> Fault:
-        """The same with its source line."""
-        diagnostic = self.diagnostics[0]
+    def locate(self, line: Line | None, waves_per_group: int, before: tuple[Finding, ...]) -> None:
+        """Fill in the source line, if known, the workgroup, and what had been found before."""
+        self.line, self.before = line, before
+        self.workgroup = (self.wave or 0) // waves_per_group
         if line is not None:
             column = max(line.column, 1)
             span = Span(Source(line.file, ""), line.line, column, line.line, column + 1)
-            diagnostic = replace(diagnostic, spans=(span,))
-        return Fault(diagnostic, self.address, self.wave, self.lane, line)
+            self.diagnostics = (replace(self.diagnostics[0], spans=(span,)),)
 
 
 def where(instruction: Decoded) -> str:
@@ -95,16 +107,38 @@ def beyond(instruction: Decoded, register: str, room: int) -> Fault:
     )
 
 
-def memory_fault(instruction: Decoded, what: str, note: str) -> Fault:
-    """An access outside every allocation."""
-    return _fault("HK704", instruction, f"{what} at {where(instruction)}", note)
+def memory_fault(instruction: Decoded, what: str, note: str, row: int, lane: int) -> Fault:
+    """An access outside every allocation by a lane of wave `row`, counted among those that make the access."""
+    diagnostic = Diagnostic("HK704", f"{what} at {where(instruction)}", hint=note)
+    return Fault(diagnostic, instruction, lane=lane, row=row)
 
 
 def trapped(instruction: Decoded, wave: int, lane: int) -> Fault:
     """The program gives up: compilers put a trap where an assertion fails or where no path leads."""
     message = f"the program traps in wave {wave}, lane {lane} at {where(instruction)}"
-    return Fault(Diagnostic("HK717", message), instruction.address, wave, lane)
+    return Fault(Diagnostic("HK717", message), instruction, wave, lane)
 
 
-def _fault(code: str, instruction: Decoded, message: str, hint: str | None = None) -> Fault:
-    return Fault(Diagnostic(code, message, hint=hint), instruction.address)
+def endless(instruction: Decoded, wave: int, first: Decoded, last: Decoded) -> Fault:
+    """Too many steps: where a wave is, and the first and last of the instructions that were executed most often."""
+    message = (
+        f"the program runs for too long: an endless loop? Most of the time goes by from {first.address:#x}: "
+        f"{first.text} to {last.address:#x}: {last.text}; wave {wave} is at {where(instruction)}"
+    )
+    return Fault(Diagnostic("HK709", message, hint="raise the step limit if it should take so long"), instruction, wave)
+
+
+def deadlock(instruction: Decoded, wave: int, addresses: Collection[int]) -> Fault:
+    """All waves wait, at these barriers; `instruction` is the one at which `wave` does."""
+    places = ", ".join(f"{a:#x}" for a in sorted(addresses))
+    return Fault(Diagnostic("HK710", f"deadlock: waves wait at barriers {places}"), instruction, wave)
+
+
+def nowhere(address: int, by: Decoded | None) -> Fault:
+    """`by` leads to an address at which no instruction starts."""
+    after = f" after {where(by)}" if by else ""
+    return Fault(Diagnostic("HK708", f"control gets to {address:#x}, where there is no instruction,{after}"), by)
+
+
+def _fault(code: str, instruction: Decoded, message: str) -> Fault:
+    return Fault(Diagnostic(code, message), instruction)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hkc.support.errors import error
-from hkc.targets.chip import FOLDER
+from hkc.targets.chip import FOLDER, names
 
 if TYPE_CHECKING:
     from hkc.emulate.decode import Decoded
@@ -25,6 +25,8 @@ class Isa:
     lds_load_bytes: frozenset[int]
     fnuz: bool
     """8-bit floats have no infinities and one NaN (0x80), bias one higher; otherwise they are the OCP formats."""
+    machine: int | None = None
+    """The number of the processor in ELF headers (EF_AMDGPU_MACH); None for a chip without one."""
     folder: Path | None = None
     """Where the chip's tables lie, if not among the ones that come with hkc."""
     mfma_waits: Mapping[tuple[str, int], tuple[int, ...]] = field(default_factory=dict, compare=False)
@@ -46,17 +48,24 @@ def load(chip: str, folder: Path | None = None) -> Isa:
     own = folder / chip / "isa.toml" if folder else None
     path = own if own and own.is_file() else FOLDER / chip / "isa.toml"
     if not path.is_file():
-        raise error("HK706", f"the emulator does not know the chip {chip}")
+        known = ", ".join(names(folder))
+        raise error("HK706", f"the emulator does not know the chip {chip}", hint=f"it knows {known}")
     data = tomllib.loads(path.read_text(encoding="utf-8"))
     return Isa(
         chip,
         frozenset(data["absent"]["instructions"]),
         frozenset(data["direct_to_lds"]["bytes"]),
         bool(data["float8"]["fnuz"]),
+        data.get("elf", {}).get("machine"),
         folder,
         *_hazards(data.get("mfma_hazards")),
         {name: states for name, states in data.get("valu_hazards", {}).items() if name != "source"},
     )
+
+
+def of_machine(machine: int) -> str | None:
+    """The chip that ELF headers give this number, if it is a known one."""
+    return next((chip for chip in names() if load(chip).machine == machine), None)
 
 
 def _hazards(table: Mapping[str, Any] | None) -> tuple[Mapping[tuple[str, int], tuple[int, ...]], int]:

@@ -93,8 +93,8 @@ def launch(
 
     `seed` 0 runs waves in lockstep wherever they are at the same instruction; any other seed interleaves them in an
     order drawn from it. `observers` see what happens (`hkc.emulate.checks.observers` makes checkers). A batch of
-    workgroups that takes more than `limit` steps is stopped. Raises HkcError HK7xx for whatever the hardware would not
-    survive.
+    workgroups that takes more than `limit` steps is stopped. Raises `Fault` HK7xx for whatever the hardware would not
+    survive, `HkcError` HK7xx for what can't be launched.
     """
     kernel = program.kernel(symbol)
     _check(kernel, workgroups, threads)
@@ -118,7 +118,8 @@ def launch(
         with np.errstate(all="ignore"):
             _run(dispatch, code, memory, findings, chance, progress, limit)
     except Fault as fault:
-        raise program.explained(fault) from None
+        program.explain(fault, dispatch.waves_per_group, findings.all())
+        raise
     counts = code.counts()
     return Result(sum(counts.values()), counts, tuple(map(program.located, findings.all())))
 

@@ -144,6 +144,10 @@ class Allocation:
         return self.base + self.size
 
 
+_NULL = 1 << 20
+"""So far from 0 an offset from a null pointer is still recognised as such; nothing is allocated there."""
+
+
 class Memory:
     """The GPU's global memory: named allocations with unmapped gaps between them."""
 
@@ -227,6 +231,8 @@ class Memory:
         """One phrase that places `address` relative to the nearest allocation."""
         if not self.allocations:
             return "no memory is allocated"
+        if address < _NULL:
+            return "which comes from a null pointer"
         best = min(self.allocations, key=lambda a: max(a.base - address, address - a.end + 1, 0))
         if address < best.base:
             return f"{best.base - address} bytes before `{best.name}` ({best.size} bytes at {best.base:#x})"
@@ -296,7 +302,7 @@ class Memory:
             first = tuple(int(i[0]) for i in np.nonzero(outside))
             address = int(addresses[first])
             what = f"{nbytes}-byte access to {address:#x} (lane {first[-1]}), outside every allocation,"
-            raise memory_fault(by, what, self.near(address))
+            raise memory_fault(by, what, self.near(address), first[0] if first[1:] else 0, first[-1])
         for i in np.unique(index[mask]):
             part = self.allocations[int(i)]
             selected = mask & (index == i)

@@ -14,6 +14,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from hkc.emulate.faults import Fault
+
 Rows = NDArray[np.int64]
 Counter = Literal["vm", "lds", "scalar"]
 Picked = slice | NDArray[np.int64]
@@ -83,7 +85,7 @@ class Outstanding:
         for entry in queue:
             due = entry.order <= limit[entry.rows]
             if due.all():
-                entry.happen(entry.rows, slice(None))
+                _happen(entry.happen, entry.rows, slice(None))
             elif due.any():
                 kept.append(self._part(entry, due))
             else:
@@ -95,9 +97,18 @@ class Outstanding:
         """Carry out the part that is due, return the rest."""
         now, later = np.nonzero(due)[0], np.nonzero(~due)[0]
         whole = entry.happen
-        whole(entry.rows[now], now)
+        _happen(whole, entry.rows[now], now)
 
         def rest(rows: Rows, picked: Picked) -> None:
             whole(rows, later[picked])
 
         return Entry(entry.rows[later], entry.order[later], rest)
+
+
+def _happen(happen: Happen, rows: Rows, picked: Picked) -> None:
+    """Carry it out; a fault then knows which of the batch's waves it is."""
+    try:
+        happen(rows, picked)
+    except Fault as fault:
+        fault.row = int(rows[fault.row or 0])
+        raise

@@ -8,11 +8,12 @@ from pathlib import Path
 from hkc.emulate.decode import Decoded, decode
 from hkc.emulate.faults import Fault, Finding
 from hkc.emulate.indexing import resolve
-from hkc.emulate.isa import Isa
+from hkc.emulate.isa import Isa, of_machine
 from hkc.emulate.isa import load as load_isa
 from hkc.machine.codeobject import CodeObject, Kernel
 from hkc.machine.disassemble import disassemble
 from hkc.machine.lines import Line, line_table, place
+from hkc.support.errors import error
 
 
 @dataclass(frozen=True)
@@ -32,10 +33,13 @@ class Program:
     def load(cls, hsaco: bytes, chips: Path | None = None, lines: tuple[Line, ...] = ()) -> Program:
         """Read a linked code object. `chips` is a further folder of chip tables; `lines` stands in for a line table.
 
-        Raises HK6xx for a broken code object, HK706 for a chip without an `isa.toml`.
+        Raises HK6xx for a broken code object or one that contradicts itself, HK706 for a chip without an `isa.toml`.
         """
         code = CodeObject.parse(hsaco)
         isa = load_isa(code.arch, chips)
+        if isa.machine not in (None, code.machine):
+            said = of_machine(code.machine) or f"processor {code.machine:#x}, which is none that is known"
+            raise error("HK607", f"the ELF header is for {said}, but the metadata for {code.arch}")
         decoded = (
             decode(i.address, i.encoding, i.text)
             for segment in code.segments
@@ -53,9 +57,9 @@ class Program:
             other = replace(other, line=place(self.lines, other.address))
         return replace(finding, line=place(self.lines, finding.address), other=other)
 
-    def explained(self, fault: Fault) -> Fault:
-        """The fault with its source line, as far as it is known."""
-        return fault.located(place(self.lines, fault.address))
+    def explain(self, fault: Fault, waves_per_group: int, before: tuple[Finding, ...]) -> None:
+        """Give the fault its source line, as far as it is known, its workgroup, and what was found before it."""
+        fault.locate(place(self.lines, fault.address), waves_per_group, tuple(map(self.located, before)))
 
     def kernel(self, name: str | None) -> Kernel:
         """The kernel called `name` (or its descriptor's symbol `name.kd`); None: the only one."""

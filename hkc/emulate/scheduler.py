@@ -9,13 +9,14 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from hkc.emulate.decode import Decoded
+from hkc.emulate.faults import Fault, deadlock, endless, nowhere
 from hkc.emulate.observe import Observer
 from hkc.emulate.program import Program
 from hkc.emulate.registry import Context, Step, bind
 from hkc.emulate.semantics.control import BARRIER, END
 from hkc.emulate.state import State
 from hkc.emulate.waves import Waves
-from hkc.support.errors import error
 
 _TURN = 4096
 """Instructions after which a group lets others run, so that waves that wait for each other in a loop get on."""
@@ -32,13 +33,16 @@ class Code:
         self.program = program
         self.context = context
         self.observers = observers
-        self.steps: list[Step | None] = [None] * len(program.instructions)
+        self.steps: list[Step | None] = [None] * (len(program.instructions) + 1)  # the last is beyond the code
         self.executed: list[int] = [0] * len(program.instructions)
 
     def step(self, position: int) -> Step:
-        """The step at a position, built on demand. Raises HK701..HK703."""
+        """The step at a position, built on demand. Raises HK701..HK703, HK708 beyond the last instruction."""
         found = self.steps[position]
         if found is None:
+            if position == len(self.program.instructions):
+                last = self.program.instructions[-1]
+                raise nowhere(last.address + len(last.encoding), last)
             instruction = self.program.instructions[position]
             found = bind(instruction, self.context)
             for observer in self.observers:
@@ -46,12 +50,17 @@ class Code:
             self.steps[position] = found
         return found
 
-    def position(self, address: int) -> int:
-        """The position of an address. Raises HK708 where no instruction starts there."""
+    def position(self, address: int, by: Decoded | None = None) -> int:
+        """The position of an address to which `by` jumps. Raises HK708 where no instruction starts there."""
         found = self.program.positions.get(address)
         if found is None:
-            raise error("HK708", f"a jump to {address:#x}, where there is no instruction")
+            raise nowhere(address, by)
         return found
+
+    def busiest(self) -> tuple[Decoded, Decoded]:
+        """The first and the last of the instructions that were executed most often, or nearly so."""
+        often = [n for n, count in enumerate(self.executed) if 2 * count >= max(self.executed)]
+        return self.program.instructions[often[0]], self.program.instructions[often[-1]]
 
     def counts(self) -> dict[str, int]:
         """Executed wave-instructions per mnemonic."""
@@ -83,12 +92,30 @@ class Scheduler:
         while self.running.any():
             ready = self.running & ~self.waiting
             if not ready.any():
-                self._deadlock()
+                raise deadlock(*self._place(-1), {self._instruction(row, -1).address for row in self._running()})
             if self.limit <= 0:
-                raise error("HK709", "the program runs for too long: an endless loop?", hint="raise the step limit")
+                raise endless(*self._place(0), *self.code.busiest())
             rows, stop = self._choose(ready)
-            self._advance(rows, stop)
+            try:
+                self._advance(rows, stop)
+            except Fault as fault:
+                if fault.wave is None:
+                    fault.wave = self.state.first_wave + int(rows[0] if fault.row is None else fault.row)
+                raise
             tick(1 - float(self.running.mean()))
+
+    def _running(self) -> list[int]:
+        """The waves that have not ended."""
+        return [int(row) for row in np.nonzero(self.running)[0]]
+
+    def _instruction(self, row: int, after: int) -> Decoded:
+        """The instruction to which a wave has got, or one so far behind it."""
+        return self.code.program.instructions[int(self.at[row]) + after]
+
+    def _place(self, after: int) -> tuple[Decoded, int]:
+        """The instruction to which the first running wave has got (or one so far behind it), and which wave that is."""
+        row = self._running()[0]
+        return self._instruction(row, after), self.state.first_wave + row
 
     def _choose(self, ready: NDArray[np.bool_]) -> tuple[Rows, int]:
         """The group to run, and the position at which it may meet another one."""
@@ -123,7 +150,7 @@ class Scheduler:
                 self._leave(group, position, jump)
                 return
             else:
-                position = code.position(int(jump[0]))
+                position = code.position(int(jump[0]), group.by)
             if position == stop:
                 break
         else:
@@ -153,7 +180,7 @@ class Scheduler:
                     observer.arrive(self.state, rows, group.by)
                 self._release(np.unique(self._group_of[rows]))
             else:
-                self.at[rows] = self.code.position(target)
+                self.at[rows] = self.code.position(target, group.by)
 
     def _release(self, groups: Rows) -> None:
         """Open the barriers at which every live wave of a workgroup waits."""
@@ -162,7 +189,3 @@ class Scheduler:
             self.waiting[self._group_of == group] = False
             for observer in self.state.observers:
                 observer.release(self.state, group)
-
-    def _deadlock(self) -> None:
-        where = sorted({self.code.program.instructions[int(p) - 1].address for p in self.at[self.running]})
-        raise error("HK710", "deadlock: waves wait at barriers " + ", ".join(f"{a:#x}" for a in where))

@@ -53,7 +53,7 @@ def _scratch(s: State, rows: Rows, at: U64, mask: Mask, n: int, by: Decoded) -> 
     if outside.any():
         wave, lane = (int(i[0]) for i in np.nonzero(outside))
         what = f"access to scratch byte {int(at[wave, lane]):#x} (lane {lane})"
-        raise memory_fault(by, what, f"the kernel has {s.shape.scratch} bytes per lane")
+        raise memory_fault(by, what, f"the kernel has {s.shape.scratch} bytes per lane", wave, lane)
     owner = (rows[:, None] * LANES + np.arange(LANES)) * s.shape.scratch
     return [(s.scratch, inside, np.where(inside, at, np.uint64(0)).astype(np.int64) + owner)]
 

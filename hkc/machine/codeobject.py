@@ -20,6 +20,9 @@ from hkc.support.errors import Diagnostic, HkcUsageError, error
 _EM_AMDGPU = 224
 _ABI_HSA = 64
 _VERSIONS = {2: 4, 3: 5, 4: 6}  # EI_ABIVERSION to code object version
+_MACHINE = 0xFF  # EF_AMDGPU_MACH
+_FEATURES = {"xnack": 8, "sramecc": 10}  # EF_AMDGPU_FEATURE_…_V4: two bits each, from this one on
+_SETTINGS = ("not supported", "any", "off", "on")
 _METADATA_NOTE = ("AMDGPU", 32)
 _T = TypeVar("_T")
 
@@ -68,10 +71,14 @@ class Kernel:
 
 @dataclass(frozen=True)
 class CodeObject:
-    """A parsed code object. `target` is the whole target id ("amdgcn-amd-amdhsa--CHIP:xnack+"), `arch` its chip."""
+    """A parsed code object. `target` is the whole target id ("amdgcn-amd-amdhsa--CHIP:xnack+"), `arch` its chip.
+
+    `machine` is the number of the processor in the ELF header.
+    """
 
     arch: str
     target: str
+    machine: int
     version: int
     kernels: tuple[Kernel, ...]
     segments: tuple[Segment, ...]
@@ -83,7 +90,8 @@ class CodeObject:
         """Read an hsaco.
 
         Raises `HkcError`: HK601 no ELF file, HK602 not a linked AMDGPU one of a known version, HK603 corrupt or cut
-        short, HK604 without readable metadata, HK605 a kernel whose descriptor or code isn't there.
+        short, HK604 without readable metadata, HK605 a kernel whose descriptor or code isn't there, HK607 metadata for
+        other features of the processor than the ELF header says.
         """
         elf = Elf(data)
         if (elf.machine, elf.abi) != (_EM_AMDGPU, _ABI_HSA):
@@ -94,9 +102,11 @@ class CodeObject:
             raise error("HK602", f"ELF ABI version {elf.abi_version}; code object versions {known} can be read")
         metadata = _metadata(elf)
         target = _get(metadata, "amdhsa.target", str)
+        _check_features(target, elf.flags)
         return cls(
             arch=_chip(target),
             target=target,
+            machine=elf.flags & _MACHINE,
             version=_VERSIONS[elf.abi_version],
             kernels=tuple(_kernel(elf, entry) for entry in _entries(metadata, "amdhsa.kernels")),
             segments=elf.segments,
@@ -144,6 +154,15 @@ def _chip(target: str) -> str:
     if len(parts) < 5 or not parts[4]:
         raise error("HK604", f"the metadata names no processor: its target is `{target}`")
     return parts[4]
+
+
+def _check_features(target: str, flags: int) -> None:
+    """XNACK and SRAM ECC: on, off, or, where the target doesn't name them, any or not supported."""
+    named = {word[:-1]: word[-1:] for word in target.split(":")[1:]}
+    for feature, bit in _FEATURES.items():
+        said, wanted = _SETTINGS[flags >> bit & 3], {"+": ("on",), "-": ("off",)}.get(named.get(feature, ""))
+        if said not in (wanted or ("any", "not supported")):
+            raise error("HK607", f"the ELF header says {feature} {said}, but the metadata's target is `{target}`")
 
 
 def _kernel(elf: Elf, entry: Mapping[str, Any]) -> Kernel:

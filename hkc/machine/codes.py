@@ -9,4 +9,5 @@ CODES: dict[str, str] = {
     "HK604": "A code object has a metadata note that says what its kernels need, and for which processor it is.",
     "HK605": "A kernel in the metadata has a descriptor, and code where the descriptor says.",
     "HK606": "A kernel is named as in its code object; the name may be left out where there is only one.",
+    "HK607": "A code object's ELF header and its metadata name the same processor, with the same features on.",
 }

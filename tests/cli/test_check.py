@@ -25,10 +25,14 @@ def test_examples_are_clean(hkc: Command, name: str, arch: str) -> None:
     assert outcome.code == 0, outcome.out + outcome.err
     found = outcome.json
     assert found["ok"] and found["findings"] == [] and found["refused"] == []
-    assert found["kernel"] == name and found["arch"] == arch
+    assert found["kernel"] == name and found["ran"]["chips"] == [arch]
     cases = found["cases"]
-    assert any("unaligned views" in c for c in cases) and any("waves in order 1" in c for c in cases)
-    assert any("N=0" in c for c in cases) and any("N=1" in c.split(", ") for c in cases)
+    assert {c["views"] for c in cases} == {"aligned", "unaligned"} and {c["order"] for c in cases} == {0, 1}
+    sizes = {c["set"]["N"] for c in cases}
+    assert {0, 1} <= sizes and any(n % 16 for n in sizes) and any(n > 256 for n in sizes)
+    ran = found["ran"]
+    assert ran["runs"] == len(cases) and ran["workgroups"] == sum(c["workgroups"] for c in cases) > 20
+    assert ran["seeds"] == [0, 1] and ran["instructions"] > 1000
 
 
 def test_a_kernel_with_a_race(hkc: Command, tmp_path: Path) -> None:
@@ -45,17 +49,30 @@ def test_a_kernel_with_a_race(hkc: Command, tmp_path: Path) -> None:
     assert outcome.code == 1
     assert "race.hk:3:" in outcome.out and "error[HK724]: global race: byte 0 of `B` is written" in outcome.out
     assert "    3 |     store(B, [0], load(A, [i*64], [64]))" in outcome.out
-    assert "note: at 0x" in outcome.out and "note: the other at 0x" in outcome.out and "note: with N=256" in outcome.out
+    assert (
+        "note: at 0x" in outcome.out
+        and "note: the other at 0x" in outcome.out
+        and "note: with N=256 on gfx950" in outcome.out
+    )
     found = hkc("check", kernel, "--arch", "gfx950", "--json", "--interleavings", "1").json
     (finding,) = (f for f in found["findings"] if f["check"] == "global-race")
     assert finding["line"] == 3 and finding["code"] == "HK724" and finding["other"]["line"] == 3
     assert finding["severity"] == "error" and not found["ok"]
+    assert (finding["arch"], finding["case"]) == ("gfx950", "N=256")
+    assert finding["other"]["wave"] != finding["wave"] and finding["instruction"].startswith("buffer_store")
     assert hkc("check", kernel, "--arch", "gfx950", "--only", "lds-race,barrier").code == 0
 
 
 def test_wrong_calls(hkc: Command) -> None:
     outcome = hkc("check", EXAMPLES / "vector_add.hk", "--arch", "gfx950", "--only", "lds-rage")
     assert outcome.code == 2 and "did you mean lds-race" in outcome.err
+    outcome = hkc("check", EXAMPLES / "vector_add.hk", "--arch", "gfx950", "--only", "bank-conflict")
+    assert outcome.code == 2 and "did you mean bank-conflicts" in outcome.err
+    for words in (("--interleavings", "0"), ("--limit", "0"), ("--interleavings", "-1")):
+        outcome = hkc("check", EXAMPLES / "vector_add.hk", "--arch", "gfx950", *words)
+        assert outcome.code == 2 and "whole number" in outcome.err
+    outcome = hkc("check", EXAMPLES / "vector_add.hk", "--arch", "gfx950,gfx951")
+    assert outcome.code == 2 and "unknown chip `gfx951`" in outcome.err and "did you mean gfx950" in outcome.err
     outcome = hkc("run", EXAMPLES / "vector_add.hk", "--arch", "gfx950", "--break", "here")
     assert outcome.code == 2 and "not `here`" in outcome.err
     outcome = hkc("run", EXAMPLES / "vector_add.hk", "--arch", "gfx950", "--watch", "D[5]")
@@ -101,10 +118,19 @@ def test_a_code_object_under_check(hkc: Command, tmp_path: Path) -> None:
 def test_remarks_are_no_errors() -> None:
     source = Source("k.hk", "first\nsecond line\n")
     slow = Finding(
-        "bank conflict", 16, "ds_read_b32 v0, v1", "8 clocks where 1 would do", 3, 0, 5, 1, None, Line(16, "k.hk", 2, 8)
+        "bank conflicts",
+        16,
+        "ds_read_b32 v0, v1",
+        "8 clocks where 1 would do",
+        3,
+        0,
+        5,
+        1,
+        None,
+        Line(16, "k.hk", 2, 8),
     )
     assert text([Found(slow)], source).splitlines() == [
-        "k.hk:2:8: remark[HK731]: bank conflict: 8 clocks where 1 would do",
+        "k.hk:2:8: remark[HK731]: bank conflicts: 8 clocks where 1 would do",
         "    2 | second line",
         "      |        ^",
         "note: at 0x10: ds_read_b32 v0, v1 (wave 3, workgroup 1, lane 0, 5 times)",
@@ -115,3 +141,69 @@ def test_remarks_are_no_errors() -> None:
     assert "k.hk:1:1: note: the other at 0x14: ds_write_b32 v2, v3 (wave 4)" in shown and shown.endswith(
         "note: with N=1"
     )
+
+
+SUM = """
+tune BM = 32, BN = 32, BK = 32
+
+kernel sum(A: global[bf16, M, K], B: global[bf16, N, K], C: global[f32, M, N]):
+    m, n = tile_ids(cdiv(M, BM), cdiv(N, BN))
+    acc = zeros[f32, BM, BN]
+    for k in range(0, K, BK):
+        acc += dot(load(A, [m*BM, k], [BM, BK]), load(B, [n*BN, k], [BN, BK]).T)
+    store(C, [m*BM, n*BN], acc)
+
+example M = 40, N = 64, K = 96
+"""
+
+
+def test_bank_conflicts_are_counted_beside_their_proof(hkc: Command, tmp_path: Path) -> None:
+    kernel = tmp_path / "sum.hk"
+    kernel.write_text(SUM)
+    words = ("check", kernel, "--only", "bank-conflicts", "--interleavings", "1")
+    outcome = hkc(*words, "--json")
+    assert outcome.code == 0 and outcome.json["ok"]
+    assert list(outcome.json["bank_conflicts"]) == outcome.json["ran"]["chips"] == ["gfx942", "gfx950"]
+    for rows in outcome.json["bank_conflicts"].values():
+        assert {row["mnemonic"][:7] for row in rows} == {"ds_read", "ds_writ"}
+        for row in rows:
+            assert row["executions"] == sum(row["clocks"].values()) > 0
+            assert row["minimum"] <= row["cycles"] <= max(row["minimum"], row["lower_bound"]) and row["ok"]
+            assert row["address"] > 0 and row["line"] in (8, None)
+    assert "bank conflicts on gfx942: none" in hkc(*words).out
+
+
+def test_conflicts_above_the_bound_fail_who_asks_for_them(
+    hkc: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every LDS instruction costs twice as much as its kind must."""
+    from hkc.emulate import bank_conflicts
+
+    count = bank_conflicts.conflicts
+    monkeypatch.setattr(bank_conflicts, "conflicts", lambda *words: 2 * count(*words))
+    kernel = tmp_path / "sum.hk"
+    kernel.write_text(SUM)
+    words = ("check", kernel, "--arch", "gfx942", "--interleavings", "1")
+    outcome = hkc(*words, "--only", "bank-conflicts")
+    assert outcome.code == 1 and "error[HK731]: bank conflicts: 16 clocks where 8 would do" in outcome.out
+    assert "line 8: 16 clocks, 8 without conflicts, 8 at least" in outcome.out
+    outcome = hkc(*words)
+    assert outcome.code == 0 and "remark[HK731]" in outcome.out
+
+
+def test_what_was_found_before_a_fault_is_shown_with_it(hkc: Command, tmp_path: Path) -> None:
+    """The step limit ends the kernel after it has raced."""
+    kernel = tmp_path / "race.hk"
+    kernel.write_text(
+        "kernel race(A: global[f32, N], B: global[f32, N]):\n"
+        "    i = tile_ids(cdiv(N, 64))\n"
+        "    store(B, [0], load(A, [i*64], [64]))\n"
+        "    store(B, [0], load(A, [i*64], [64]))\n"
+        "\n"
+        "example N = 256\n"
+    )
+    found = hkc("check", kernel, "--arch", "gfx950", "--interleavings", "1", "--limit", "120", "--json")
+    assert found.code == 1
+    by_check = {f["check"]: f for f in found.json["findings"]}
+    assert {"global-race", "endless-loop"} <= set(by_check), by_check
+    assert by_check["endless-loop"]["address"] > 0 and by_check["endless-loop"]["instruction"]

@@ -30,7 +30,10 @@ def test_add(hkc: Command) -> None:
     assert last.endswith(" wave-instructions")
     assert np.load("out/c.npy").tolist() == (np.arange(2000) + 0.5).tolist()
     document = hkc(*words, "--json").json
-    assert list(document) == ["kernel", "arch", "seconds", "instructions", "counts", "buffers", "findings"]
+    assert list(document) == [
+        "kernel", "arch", "workgroups", "interleavings", "seconds", "instructions", "counts", "buffers", "differing",
+        "findings",
+    ]  # fmt: skip
     assert document["counts"]["s_endpgm"] == 8 and document["findings"] == []
     assert document["instructions"] == sum(document["counts"].values())
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -229,3 +231,84 @@ def test_what_a_kernel_learns_of_its_launch(version: int, implicit: str, expecte
     out = np.full(4, -1, np.int32)
     emulate.run(compile_ir(ir, "gfx942"), out, grid=5, block=96)
     assert out.tolist() == expected
+
+
+def test_the_header_and_the_metadata_name_the_same_chip() -> None:
+    hsaco = compile_ir(IR.replace("VERSION", "500"), "gfx942")
+    (flags,) = struct.unpack_from("<I", hsaco, 48)
+    for machine, message in (
+        (0x4F, r"error\[HK607\]: the ELF header is for gfx950, but the metadata for gfx942"),
+        (0x33, r"error\[HK607\]: the ELF header is for processor 0x33, which is none that is known, but"),
+    ):
+        patched = hsaco[:48] + struct.pack("<I", flags & ~0xFF | machine) + hsaco[52:]
+        with pytest.raises(HkcError, match=message):
+            emulate.Program.load(patched)
+    other = hsaco.replace(b"amdhsa--gfx942", b"amdhsa--gfx90a")
+    with pytest.raises(HkcError, match=r"(?s)HK706.*does not know the chip gfx90a.*it knows gfx942, gfx950"):
+        emulate.Program.load(other)
+
+
+LOOP = """
+define amdgpu_kernel void @spin(ptr addrspace(1) %p) {
+  br label %loop
+loop:
+  %v = load volatile i32, ptr addrspace(1) %p
+  %c = icmp eq i32 %v, 1
+  br i1 %c, label %done, label %loop
+done:
+  ret void
+}
+"""
+
+
+def test_an_endless_loop_is_named() -> None:
+    hsaco = compile_ir(LOOP, "gfx942")
+    with pytest.raises(emulate.Fault) as caught:
+        emulate.run(hsaco, np.zeros(1, np.int32), block=128, limit=2000)
+    fault, program = caught.value, emulate.Program.load(hsaco)
+    load = next(i for i in program.instructions if i.base == "global_load_dword")
+    branch = next(i for i in program.instructions if i.base.startswith("s_cbranch"))
+    (found,) = re.findall(r"goes by from (0x\w+): .* to (0x\w+): .*; wave 0 is at (0x\w+): ", str(fault))
+    first, last, at = (int(text, 16) for text in found)
+    assert first <= load.address <= at <= last == branch.address
+    assert (fault.address, fault.wave, fault.diagnostics[0].code) == (at, 0, "HK709")
+
+
+def test_code_that_does_not_end() -> None:
+    """The last instruction of the segment is no end of the program."""
+    hsaco = compile_ir("define amdgpu_kernel void @k() { ret void }", "gfx942")
+    program = emulate.Program.load(hsaco)
+    content = next(s.content for s in program.code.segments if s.executable)
+    at = hsaco.index(content)
+    nops = bytes.fromhex("000080bf") * (len(content) // 4)
+    with pytest.raises(emulate.Fault, match=r"HK708.*control gets to 0x.*, where there is no instruction, after 0x"):
+        emulate.run(hsaco[:at] + nops + hsaco[at + len(nops) :], block=64)
+
+
+def test_a_fault_tells_its_wave_and_lane_and_what_was_found_before() -> None:
+    """The third wave of the second workgroup reads beyond the array; all read what was never written."""
+    ir = """
+    define amdgpu_kernel void @k(ptr addrspace(1) %p, ptr addrspace(1) %q) #0 {
+      %t = call i32 @llvm.amdgcn.workitem.id.x()
+      %g = call i32 @llvm.amdgcn.workgroup.id.x()
+      %b = shl i32 %g, 8
+      %i = or i32 %b, %t
+      %a = getelementptr i32, ptr addrspace(1) %p, i32 %i
+      %v = load volatile i32, ptr addrspace(1) %a
+      %c = getelementptr i32, ptr addrspace(1) %q, i32 %i
+      store volatile i32 %v, ptr addrspace(1) %c
+      ret void
+    }
+    attributes #0 = { "amdgpu-flat-work-group-size"="256,256" }
+    """
+    beyond = 256 + 2 * 64 + 17
+    with pytest.raises(emulate.Fault) as caught:
+        emulate.run(
+            compile_ir(ir, "gfx950"), emulate.Output(np.zeros(512, np.int32)), np.zeros(beyond, np.int32), grid=2
+        )
+    fault = caught.value
+    assert (fault.wave, fault.lane, fault.workgroup) == (6, 17, 1) and fault.text.startswith("global_store_dword")
+    (before,) = {f.kind for f in fault.before}
+    assert before == "uninitialised" and "of `argument 0`" not in fault.before[0].message
+    assert "load of never-written memory at 0x" in fault.before[0].message
+    assert "0 bytes into `argument 0` (2048 bytes at" in fault.before[0].message

@@ -265,7 +265,7 @@ def test_bank_conflicts(arch: str) -> None:
         wave = Wave(arch, lds=64 * 256)
         wave.vector(0, np.arange(64) * stride)
         wave.vector(1, np.arange(64))
-        wave.run("ds_write_b32 v0, v1", "s_endpgm", observers=observers(["bank-conflict"]))
+        wave.run("ds_write_b32 v0, v1", "s_endpgm", observers=observers(["bank-conflicts"]))
         assert bool(wave.found) == conflict
         if conflict:
             assert "clocks where" in wave.found[0].message

@@ -44,7 +44,7 @@ def test_nothing_outside(m: int, pad: int, arch: str) -> None:
     tensors["C"][0][...] = np.nan
     arguments = kernel.bind(**{name: tensor for name, (tensor, _) in tensors.items()})
     happened = kernel.launch(arguments, Emulator(observers=observers(CHECKS)))
-    assert {f.kind for f in happened.findings} <= {"bank conflict"}
+    assert {f.kind for f in happened.findings} <= {"bank conflicts"}
     assert np.array_equal(tensors["C"][0].astype(np.float64), a @ b.T)
     for name, (tensor, whole) in tensors.items():
         outside = np.ones(whole.size, np.bool_)

@@ -124,7 +124,7 @@ def test_a_tile_turned_in_lds(arch: str, name: str, kind: type, width: int) -> N
             observers=observers(CHECKS),
         )  # fmt: skip
         assert (after == tile.T).all()
-        assert {f.kind for f in result.findings} <= {"bank conflict", "unaligned"}
+        assert {f.kind for f in result.findings} <= {"bank conflicts", "unaligned"}
 
 
 OFFSETS = """

@@ -142,6 +142,33 @@ def test_targets_of_newer_compilers_are_understood(compiled):
     assert code_of(compiled.hsaco.replace(old, b"amdgcn-amd-amdhsa".ljust(len(old)))) == "HK604"
 
 
+FLAGS = 48  # where they are in the ELF header
+
+
+def flagged(data: bytes, clear: int, put: int) -> bytes:
+    (flags,) = struct.unpack_from("<I", data, FLAGS)
+    return patched(data, FLAGS, struct.pack("<I", flags & ~clear | put))
+
+
+@pytest.mark.parametrize(("feature", "bit"), [("xnack", 8), ("sramecc", 10)])
+def test_features_of_the_header_are_those_of_the_metadata(compiled, feature, bit):
+    for setting, word in ((0, ""), (1, ""), (2, "-"), (3, "+")):
+        header = flagged(compiled.hsaco, 3 << bit, setting << bit)
+        for said in ("", "-", "+"):
+            name = f"amdgcn-amd-amdhsa--{compiled.arch}".encode()
+            target = name.replace(b"amdgcn-amd-amdhsa--", b"a-a-a--") + (f":{feature}{said}".encode() if said else b"")
+            if said:  # a target as long as the one in the file: what comes before the processor isn't looked at
+                data = header.replace(name, target.replace(b"a-a-a", b"a-a-" + b"a" * (1 + len(name) - len(target))))
+            else:
+                data = header
+            if said == word:
+                assert CodeObject.parse(data).target.endswith(f":{feature}{said}" if said else compiled.arch)
+            else:
+                assert code_of(data) == "HK607"
+    with pytest.raises(HkcError, match=f"header says {feature} on, but the metadata's target is `amdgcn-amd-amdhsa--"):
+        CodeObject.parse(flagged(compiled.hsaco, 3 << bit, 3 << bit))
+
+
 def test_every_cut_is_noticed(compiled):
     for size in range(0, len(compiled.hsaco), 41):
         assert code_of(compiled.hsaco[:size]) in ("HK601", "HK603")

@@ -20,6 +20,9 @@ from hkc.emulate.faults import Finding
 from hkc.emulate.observe import Observer
 from hkc.support.errors import Diagnostic, HkcUsageError
 
+BANKS = "bank-conflicts"
+"""The check of LDS accesses that get in each other's way."""
+
 _OBSERVERS: dict[str, Callable[[], Observer]] = {
     "lds-race": LdsRaces,
     "global-race": GlobalRaces,
@@ -27,7 +30,7 @@ _OBSERVERS: dict[str, Callable[[], Observer]] = {
     "out-of-bounds": Bounds,
     "misaligned": Alignment,
     "unaligned": Alignment,
-    "bank-conflict": Conflicts,
+    BANKS: Conflicts,
     "mfma-hazard": MfmaHazards,
     "valu-hazard": ValuHazards,
 }
@@ -45,12 +48,12 @@ CHECKS: dict[str, str] = {
     "endless-loop": "HK709",
     "fault": "HK729",
     "unaligned": "HK730",
-    "bank-conflict": "HK731",
+    BANKS: "HK731",
 }
 """Every kind of finding and its code. An endless loop or a fault ends the run."""
 
-REMARKS = frozenset({"bank-conflict", "unaligned"})
-"""Kinds that cost time but make no results wrong."""
+REMARKS = frozenset({BANKS, "unaligned"})
+"""Kinds that cost time but make no results wrong: errors only for who asks for them by name."""
 
 
 def observers(names: Collection[str]) -> list[Observer]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hkc.emulate.bank_conflicts import clocks_of
+from hkc.emulate.bank_conflicts import BankObserver, Observed
 from hkc.emulate.observe import Access, Observer
 from hkc.emulate.outstanding import Happen
 from hkc.emulate.program import Program
@@ -13,23 +13,26 @@ from hkc.targets.chip import load
 
 
 class Conflicts(Observer):
-    """Reports the first wave of each instruction that pays for conflicts."""
+    """Counts all clocks, and reports the first wave of each instruction that pays for conflicts."""
 
     def start(self, program: Program) -> None:
         """See `Observer`."""
-        self._chip = load(program.isa.chip, program.isa.folder)
+        self._banks = BankObserver(load(program.isa.chip, program.isa.folder))
 
     def access(self, state: State, access: Access) -> Happen | None:
         """See `Observer`."""
-        clocks = clocks_of(self._chip, access)
+        clocks = self._banks.count(access)
         if clocks is None:
             return None
         slow = clocks.max(axis=-1) > 1
         if slow.any():
             row = int(np.nonzero(slow)[0][0])
             lane = int(access.mask[row].argmax())
-            phases = clocks.shape[-1]
-            message = f"{int(clocks[row].sum())} clocks where {phases} would do"
+            message = f"{int(clocks[row].sum())} clocks where {clocks.shape[-1]} would do"
             wave = state.first_wave + int(access.rows[row])
-            state.findings.add("bank conflict", access.by, message, wave, lane)
+            state.findings.add("bank conflicts", access.by, message, wave, lane)
         return None
+
+    def instructions(self) -> tuple[Observed, ...]:
+        """All LDS instructions of the launch, by address."""
+        return self._banks.instructions()

@@ -75,7 +75,9 @@ def _issue(
         stale = None if stale is None else stale & lanes
         if stale is not None and stale.any():
             row, word = (int(i[0]) for i in np.nonzero(stale))
-            message = f"scalar load of never-written memory at {int(where[row, word]):#x}"
+            message = (
+                f"scalar load of never-written memory at {(at := int(where[row, word])):#x}, {state.memory.near(at)}"
+            )
             state.findings.add("uninitialised", instruction, message, state.first_wave + int(rows[row]), 0)
         values = np.where(lanes, words.reshape(lanes.shape), np.uint32(0))
         for i in range(width):

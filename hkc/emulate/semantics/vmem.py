@@ -133,7 +133,7 @@ def direct_to_lds(w: Waves, form: access.Format, addresses: U64, mask: Mask, off
         lanes = mask[picked]
         words, stale = spaces.GLOBAL.fetch(state, rows, addresses[picked], lanes, form.nbytes, by)
         if stale is not None:
-            access.report_stale(state, by, rows, addresses[picked], stale & lanes)
+            access.report_stale(state, "global", by, rows, addresses[picked], stale & lanes)
         words = np.where(lanes[..., None], form.widen(words), np.uint32(0))
         spaces.LDS.put(state, rows, places[picked], active[picked], words, size, by)
 
