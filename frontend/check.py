@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from hkc.frontend.reference import check_references
 from hkc.frontend.scope import Bound, Scope, Silenced, describe, suggestion
 from hkc.frontend.signature import Signature
 from hkc.frontend.statements import Statements
+from hkc.support import collector
 from hkc.support.dtypes import DType
 from hkc.support.errors import Diagnostic, HkcError, Note, Span, error
 
@@ -25,6 +27,7 @@ def check_file(path: str | Path, overrides: Mapping[str, str] | None = None) -> 
     return check(parse(read(path)), overrides)
 
 
+@collector.held()
 def check(file: syntax.File, overrides: Mapping[str, str] | None = None) -> Checked:
     """The checked program of a file, with `overrides` (NAME -> text) in place of its `const` and `tune` values.
 
@@ -94,7 +97,7 @@ def _kernel(
     hints = signature.hints(kernel.hints)
     grid = Grid()
     inliner = Inliner(functions, names, diagnostics, kernel.name.name)
-    Statements(Scope(signature.names), builder, diagnostics, grid, inliner).body(kernel.body)
+    Statements(Scope(ChainMap(signature.names)), builder, diagnostics, grid, inliner).body(kernel.body)
     return Kernel(
         kernel.name.name,
         tuple(signature.params),

@@ -6,7 +6,7 @@ NESTING = 50
 """Depth of blocks, of brackets and of expressions."""
 RANK = 5
 """Dims of a tensor or tile."""
-FILE_BYTES = 4 * 2**20
+FILE_BYTES = 2**20
 """Size of a source file."""
 KERNEL_OPS = 100_000
 """Operations of a kernel, once all functions are inlined."""

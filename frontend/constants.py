@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 
 from hkc.frontend import syntax
@@ -123,7 +124,7 @@ def refuse_taken(name: syntax.Name, names: Mapping[str, Bound]) -> None:
 
 def compile_time(expr: syntax.Expr, names: Mapping[str, Bound], what: str) -> Meaning:
     """The value of an expression over constants. Raises `HkcError` where it is none."""
-    operand = Expressions(Scope(dict(names)), Builder()).operand(expr)
+    operand = Expressions(Scope(ChainMap(dict(names))), Builder()).operand(expr)
     if isinstance(operand.meaning, Value):
         raise error("HK208", f"{what} must be known at compile time", operand.span)
     return operand.meaning

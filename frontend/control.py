@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import ChainMap
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -21,7 +23,7 @@ Body = Callable[[Sequence[syntax.Statement]], None]
 class _Side:
     """One way through a kernel: the names at its end, its ops, what it yields."""
 
-    names: dict[str, Bound]
+    names: ChainMap[str, Bound]
     ops: list[Step]
     yields: list[Value]
 
@@ -54,18 +56,24 @@ class Control:
         if isinstance(condition, bool):
             self.body(statement.then if condition else statement.otherwise)
             return
-        sides = [self._side(self.scope.names, b) for b in (statement.then, statement.otherwise)]
+        sides = [self._side({}, b) for b in (statement.then, statement.otherwise)]
         results = [r for n in _unique(assigned([statement])) if (r := self._joined(n, *sides)) is not None]
         then, otherwise = (Block(tuple(s.ops), tuple(s.yields)) for s in sides)
         self.b.ops.append(Choice(condition, then, otherwise, tuple(results), statement.span))
 
     def _side(self, names: dict[str, Bound], body: Sequence[syntax.Statement]) -> _Side:
-        """A body checked in a scope of its own."""
-        outer, self.scope.names = self.scope.names, dict(names)
+        """A body checked in a scope of its own, in which names have other meanings."""
+        with self._block(names) as ops:
+            self.body(body)
+            return _Side(self.scope.names, ops, [])
+
+    @contextmanager
+    def _block(self, names: dict[str, Bound]) -> Iterator[list[Step]]:
+        """A scope inside the current one, and the ops made in it."""
+        outer, self.scope.names = self.scope.names, self.scope.names.new_child(names)
         try:
             with self.grid.block(), self.b.block() as ops:
-                self.body(body)
-            return _Side(self.scope.names, ops, [])
+                yield ops
         finally:
             self.scope.names = outer
 
@@ -134,12 +142,8 @@ class Control:
         """`while`."""
         carried = self._carried(statement.body)
         tested = carried.arguments()
-        outer, self.scope.names = self.scope.names, self._inside(carried, tested)
-        try:
-            with self.grid.block(), self.b.block() as before:
-                condition = self.x.condition(statement.condition)
-        finally:
-            self.scope.names = outer
+        with self._block(self._inside(carried, tested)) as before:
+            condition = self.x.condition(statement.condition)
         if isinstance(condition, bool):
             if condition:
                 raise error("HK217", "this loop never ends: its condition is always true", statement.condition.span)
@@ -163,8 +167,7 @@ class Control:
         return _Carried(names, tuple(initial), changed)
 
     def _inside(self, carried: _Carried, arguments: Sequence[Value]) -> dict[str, Bound]:
-        bound = {n.name: Bound(v, VARIABLE, n.span) for n, v in zip(carried.names, arguments, strict=True)}
-        return self.scope.names | bound
+        return {n.name: Bound(v, VARIABLE, n.span) for n, v in zip(carried.names, arguments, strict=True)}
 
     def _yielded(self, carried: _Carried, side: _Side) -> tuple[Value, ...]:
         """What the variables are at the end of an iteration; each keeps its type, and others stay what they are."""

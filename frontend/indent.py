@@ -14,6 +14,7 @@ WORDS = ("if", "elif", "else", "while", "def", "return", "assert", "and", "or", 
 """Words that can't be names, whatever would fit where they stand."""
 
 CLOSING = {"(": ")", "[": "]"}
+_OPENING, _CLOSING = ("LPAR", "LSQB"), ("RPAR", "RSQB")
 
 
 def span_of(source: Source, first: Token, last: Token | None = None) -> Span:
@@ -89,11 +90,11 @@ class Layout(PostLex):
             yield Token.new_borrow_pos("_DEDENT", "", place)
 
     def _bracket(self, token: Token) -> None:
-        if token in CLOSING:
+        if token.type in _OPENING:
             self.brackets.append(token)
             if len(self.brackets) > NESTING:
                 raise error("HK432", f"brackets are nested more than {NESTING} deep", span_of(self.source, token))
-        elif token in CLOSING.values():
+        elif token.type in _CLOSING:
             if not self.brackets:
                 raise error("HK103", f"`{token}` closes nothing", span_of(self.source, token))
             opened = self.brackets.pop()

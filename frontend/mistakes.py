@@ -241,12 +241,6 @@ def _equals(p: Place) -> HkcError | None:
     return error("HK107", "a second `=` in one statement", span, hint="assign in two statements; `==` compares")
 
 
-def _comparison_chain(p: Place) -> HkcError | None:
-    if p.token.type != "COMPARE" or p.previous is None or p.previous.type not in _OPERAND_ENDS:
-        return None
-    return error("HK112", "comparisons can't be chained", span_of(p.source, p.token))
-
-
 def _missing_expression(p: Place) -> HkcError | None:
     if not p.expected & _OPERAND_STARTS or p.expected <= {"NAME"} or p.token.type in _OPERAND_STARTS:
         return None
@@ -298,7 +292,6 @@ _RULES: tuple[Callable[[Place], HkcError | None], ...] = (
     _missing_colon,
     _misspelt_statement,
     _equals,
-    _comparison_chain,
     _missing_expression,
     _missing_literal,
     _anything,

@@ -10,13 +10,15 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from lark import Lark, Token, Transformer
-from lark.exceptions import UnexpectedCharacters, UnexpectedToken
+from lark import Token, Transformer
 
 from hkc.frontend import syntax
 from hkc.frontend.codes import FILE_BYTES, NESTING
 from hkc.frontend.indent import Layout, span_of
+from hkc.frontend.lalr import Machine, UnexpectedCharacter, UnexpectedToken
 from hkc.frontend.mistakes import explain_character, explain_token, shorten
+from hkc.frontend.operators import tree
+from hkc.support import collector
 from hkc.support.errors import Source, Span, error
 
 
@@ -45,7 +47,8 @@ def parse(source: Source) -> syntax.File:
     if len(source.text) > FILE_BYTES:
         raise error("HK433", f"`{source.name}` has {len(source.text):,} characters; a file may have {FILE_BYTES:,}")
     source = Source(source.name, source.text.replace("\r\n", "\n").replace("\r", "\n"))
-    return _parser().parse(source)
+    with collector.held():
+        return _parser().parse(source)
 
 
 @cache
@@ -60,25 +63,19 @@ class _Parser:
         self._lock = threading.Lock()
         self._layout = Layout()
         self._build = _Build()
-        grammar = Path(__file__).with_name("hk.lark").read_text("utf-8")
-        self._lark = Lark(grammar, parser="lalr", lexer="contextual", postlex=self._layout, transformer=self._build)
+        self._machine = Machine(Path(__file__).with_name("hk.lark").read_text("utf-8"), self._build, self._layout)
 
     def parse(self, source: Source) -> syntax.File:
         with self._lock:
             self._layout.begin(source)
             self._build.source = source
             try:
-                items: Any = self._lark.parse(source.text + "\n")
+                items: Any = self._machine.parse(source.text + "\n")
             except UnexpectedToken as problem:
-                raise explain_token(self._layout, problem.token, _expected(problem.state)) from None
-            except UnexpectedCharacters as problem:
-                raise explain_character(self._layout, problem.line, problem.column, problem.char) from None
+                raise explain_token(self._layout, problem.token, problem.expected) from None
+            except UnexpectedCharacter as problem:
+                raise explain_character(self._layout, problem.line, problem.column, problem.character) from None
         return _file(source, items)
-
-
-def _expected(state: Any) -> frozenset[str]:
-    """The kinds of token that the parser could have taken (the lexer's own report adds those it always accepts)."""
-    return frozenset(name for name in state.parse_conf.parse_table.states[state.position] if name.isupper())
 
 
 def _file(source: Source, items: list[Any]) -> syntax.File:
@@ -246,6 +243,9 @@ class _Build(Transformer[Token, Any]):
         return tuple(parts)
 
     # Expressions.
+
+    def chain(self, parts: list[Any]) -> syntax.Expr:
+        return tree(self.source, parts)
 
     def binary(self, parts: list[Any]) -> syntax.Binary:
         left, op, right = parts

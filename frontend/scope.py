@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -71,9 +72,10 @@ def predefined() -> dict[str, Bound]:
 
 @dataclass
 class Scope:
-    """The names that are visible at one point; `gone` are those that only existed within a block."""
+    """The names that are visible at one point, those of the innermost block first; `gone` are those that only existed
+    within a block."""
 
-    names: dict[str, Bound]
+    names: ChainMap[str, Bound]
     gone: dict[str, Span] = field(default_factory=dict)
 
     def look_up(self, name: syntax.Name, functions: Iterable[str] = ()) -> Meaning:

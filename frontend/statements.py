@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Sequence
 
 from hkc.frontend import arithmetic, matrix, ranges, syntax, telling
@@ -28,7 +29,7 @@ class Statements:
         self.expressions = Expressions(scope, builder, grid, inliner)
         self.control = Control(self.expressions, diagnostics, self.body)
         if inliner is not None and inliner.run is None:
-            inliner.run = lambda names: Statements(Scope(names), self.b, diagnostics, grid, inliner)
+            inliner.run = lambda names: Statements(Scope(ChainMap(names)), self.b, diagnostics, grid, inliner)
 
     def body(self, statements: Sequence[syntax.Statement]) -> None:
         """Checks statements in order."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
+from functools import cache
+from typing import Any
 
 from hkc.support.errors import Source, Span
 
@@ -268,9 +270,16 @@ class File:
 
 def children(node: Node) -> Iterator[Node]:
     """The nodes directly inside a node, in the order of the text."""
-    for each in fields(node):
-        part = getattr(node, each.name)
+    kind: Any = type(node)
+    for name in _names(kind):
+        part = getattr(node, name)
         if isinstance(part, Node):
             yield part
         elif isinstance(part, tuple):
             yield from part
+
+
+@cache
+def _names(kind: Any) -> tuple[str, ...]:
+    """The names of a record's fields but its place."""
+    return tuple(each.name for each in fields(kind) if each.name != "span")
