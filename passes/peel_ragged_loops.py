@@ -10,6 +10,7 @@ from hkc.dialects import build
 from hkc.dialects.forms import ENTRY, clone, kernels, walk
 from hkc.dialects.tile.access import INSIDE
 from hkc.passes.define import Pass
+from hkc.passes.ragged_columns import in_vectors
 from hkc.support.mlir import ir
 from hkc.targets.chip import Chip
 
@@ -17,6 +18,8 @@ from hkc.targets.chip import Chip
 @dataclass(frozen=True)
 class PeelRaggedLoops(Pass):
     """A loop over an extent in steps of a tile becomes one over whole tiles; the rest is a trip of its own, if any.
+    Along the other dims of what it loads a workgroup at an edge needs no mask either, but for rare columns
+    (`ragged_columns.py`).
 
     Before::
 
@@ -50,7 +53,7 @@ class PeelRaggedLoops(Pass):
             if ir.StringAttr(function.attributes[ENTRY]).value == "aligned":
                 for op in reversed(walk(function)):
                     if op.name == "scf.for":
-                        _peel(op, _symbols(function))
+                        _peel(in_vectors(op), _symbols(function))
 
 
 def _symbols(function: Any) -> dict[tuple[Any, int], str]:

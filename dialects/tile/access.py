@@ -7,7 +7,7 @@ the general entry 64 bits.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,9 @@ TALLEST = 4096
 INSIDE = "hkc.inside"
 """Attribute of a `load`: the dims along which the tile is known to lie inside the tensor."""
 
+VECTORS = "hkc.vectors"
+"""Attribute of a `load`: no 16 bytes of its last dim that begin at a multiple of 16 lie half inside the tensor."""
+
 
 @dataclass(frozen=True)
 class Run:
@@ -41,8 +44,9 @@ class Run:
 class Window:
     """Where a tile lies in a tensor.
 
-    `divisor` divides the last offset; along the dims `assured` the tile lies inside. Per dim `counts` coordinates of
-    the tile from `firsts` on lie inside the tensor (uniform i32), and `whole` says that all do.
+    `divisor` divides the last offset; along the dims `assured` the tile lies inside; with `vectors` an access is all
+    inside or all outside along the last dim. Per dim `counts` coordinates of the tile from `firsts` on lie inside the
+    tensor (uniform i32), and `whole` says that all do.
     """
 
     low: TileLowering
@@ -52,6 +56,7 @@ class Window:
     offsets: list[Any]
     divisor: int
     assured: frozenset[int] = frozenset()
+    vectors: bool = False
 
     def __post_init__(self) -> None:
         self.firsts, self.counts, self.whole = [], [], []
@@ -92,8 +97,12 @@ class Window:
 
     def valid(self, run: Run) -> Any:
         """An i1 per lane: the first element of a run lies inside the tensor."""
+        return self._valid(run, self.own_dims())
+
+    def _valid(self, run: Run, dims: Sequence[int]) -> Any:
+        """The same along some dims alone."""
         checks = []
-        for dim in self.own_dims():
+        for dim in dims:
             lane, inside = self.low.coordinate(self.layout, dim, run.register)
             at = build.add(lane, self.origins[run.fragment][dim] + inside)
             checks.append(build.cmp("ult", build.sub(at, self.firsts[dim]), self.counts[dim]))
@@ -122,9 +131,7 @@ class Window:
 
         def plain() -> list[Any]:
             own, uniform = self.apart(offsets)
-            return self._assemble(
-                self.width(), lambda run: self._load_buffer(run, self.byte_offset(run, own), *uniform)
-            )
+            return self._assemble(self.width(), lambda run: self._load_buffer(run, self.reach(run, own), *uniform))
 
         if not unknown:
             return plain()
@@ -137,7 +144,17 @@ class Window:
         is needed where a missing row may read as 0."""
         rows = zero and len(self.shape) > 1 and self.shape[0] <= TALLEST and 0 not in self.assured
         offsets = self._near_rows() if rows else self.offsets
-        return offsets, [w for d, w in enumerate(self.whole) if d not in self.assured and (d or not rows)]
+        self.vectors &= zero and len(self.shape) - 1 not in self.assured
+        masked = range(0 if not rows else 1, len(self.shape) - self.vectors)
+        return offsets, [self.whole[d] for d in masked if d not in self.assured]
+
+    def reach(self, run: Run, offsets: list[Any]) -> Any:
+        """The byte offset that a lane reads without a mask: out of range where its vector lies outside. What decides
+        that is the same in all trips of a loop."""
+        offset = self.byte_offset(run, offsets)
+        if not self.vectors:
+            return offset
+        return build.select(self._valid(run, [len(self.shape) - 1]), offset, build.i32(OUT_OF_RANGE))
 
     def apart(self, offsets: list[Any]) -> tuple[list[Any], list[Any]]:
         """The offsets without those along `assured` dims, and what these come to in bytes (a list of at most one): less

@@ -55,4 +55,4 @@ def _copy(low: Any, source: Any, chain: list[Any], window: Any, offsets: list[An
         for op in chain[1:]:
             origin = tuple(origin[p] for p in op.attributes["permutation"])
         base = build.add(before, first[origin])
-        create(CopyToLds, window.tensor.buffer, window.byte_offset(run, own), buffer, base, uniform, bytes=size)
+        create(CopyToLds, window.tensor.buffer, window.reach(run, own), buffer, base, uniform, bytes=size)

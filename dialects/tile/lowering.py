@@ -186,13 +186,11 @@ class TileLowering(Scalars):
 
     def window(self, tensor: Any, tile: Any, offsets: Sequence[Any], op: Any) -> Any:
         """The part of a global argument that a tile covers in `op`; see `hkc.dialects.tile.access`."""
-        from hkc.dialects.tile.access import INSIDE, Window
+        from hkc.dialects.tile.access import INSIDE, VECTORS, Window
 
         at = [self.scalar(o) for o in offsets]
-        assured = frozenset(int(d) for d in op.attributes.get(INSIDE, ()))
-        return Window(
-            self, self.tensors[tensor], self.layout(tile), self.shape(tile), at, divisor(offsets[-1]), assured
-        )
+        known = frozenset(int(d) for d in op.attributes.get(INSIDE, ())), VECTORS in op.attributes
+        return Window(self, self.tensors[tensor], self.layout(tile), self.shape(tile), at, divisor(offsets[-1]), *known)
 
     def places(
         self,
