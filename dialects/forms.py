@@ -13,6 +13,7 @@ from typing import Any
 from hkc.dialects.tile.shape import LDS_MAP
 from hkc.dialects.translate import layout_text
 from hkc.layout import DistributedLayout
+from hkc.support.errors import HkcError
 from hkc.support.mlir import ir
 
 STAGED = "hkc.staged"
@@ -74,15 +75,23 @@ def _values(op: Any) -> Iterator[Any]:
             yield from block.arguments
 
 
-def _unfit_layout(op: Any) -> str | None:
+def unfit(op: Any) -> str | None:
+    """Which layout is none, or does not fit its tile, among those that an op gives its results and block arguments."""
     for value in _values(op):
-        if isinstance(value.type, ir.RankedTensorType):
-            text = layout_text(value.type)
-            if text is None:
-                return f"{value.type} has no layout"
-            if not DistributedLayout.parse(text).fits(tuple(value.type.shape)):
+        text = layout_text(value.type) if isinstance(value.type, ir.RankedTensorType) else None
+        try:
+            if text is not None and not DistributedLayout.parse(text).fits(tuple(value.type.shape)):
                 return f"the layout does not fit {value.type}"
+        except HkcError as problem:
+            return problem.diagnostics[0].message
     return None
+
+
+def _without_layout(op: Any) -> str | None:
+    for value in _values(op):
+        if isinstance(value.type, ir.RankedTensorType) and layout_text(value.type) is None:
+            return f"{value.type} has no layout"
+    return unfit(op)
 
 
 def _unstaged(op: Any) -> str | None:
@@ -114,11 +123,13 @@ FORMS = {
     for f in (
         Form("legal_tiles", "Every tile has a shape and dtype that the chip's passes can handle.", lambda op: None),
         Form("numbered", "Tile ids are computed from the workgroup's number.", _from("hkc_tile.tile_")),
-        Form("layouts", "Every tile has a layout that fits it.", _unfit_layout),
+        Form("layouts", "Every tile has a layout that fits it.", _without_layout),
         Form("staged", "Every conversion that moves elements between lanes goes through LDS.", _unstaged),
         Form("lds_mapped", "Every staged conversion has its LDS buffer: byte map and offset.", _unmapped),
         Form("entries", "Every kernel function is one entry point.", _no_entry),
+        Form("peeled", "Trips of loops that end early stand behind their loops.", lambda op: None),
         Form("waves", "No tile is left: values are per-lane vectors.", _from("hkc_tile.", "tensor.")),
+        Form("pipelined", "Loops fetch ahead as far as they are to.", lambda op: None),
         Form("synchronised", "LDS accesses of different waves are ordered by barriers and waits.", lambda op: None),
         Form("rocdl", "No op of ours is left.", _from("hkc_tile.", "hkc_wave.")),
         Form("llvm", "Everything is in the LLVM and ROCDL dialects.", _foreign),

@@ -21,7 +21,10 @@ TILE_INTRO = """# The tile dialect
 What is computed, with no lanes, no LDS and no waits. A register tile is a builtin `tensor`; once layouts are chosen its
 encoding is `#hkc_tile.layout<"…">`. Tensors in global memory are `memref`s with strides, offsets and extents `index`
 values, loops `scf.for`. Besides the ops below, tile IR uses the builtin ops listed at the end. All ops are written in
-MLIR's generic form, and `dialects/tile.irdl` describes them to a stock `mlir-opt --irdl-file`.
+MLIR's generic form. By `dialects/tile.irdl`, a stock `mlir-opt --irdl-file` reads all tile
+IR and refuses wrong arity, missing attributes, and types that must be equal but differ. What relates an element type to
+a tile, or shapes and layouts to each other, IRDL can't say: a `fill` of another type than the tensor's elements, for
+instance. `hkc opt --verify` refuses the rest.
 """
 
 WAVE_INTRO = """# The wave dialect

@@ -79,5 +79,11 @@ CODES: dict[str, str] = {
     "HK458": "slice and concat cut between the blocks that lanes share, so odd places need small tiles.",
     "HK457": "Printing is for the reference; a compiled kernel stores what it has to say.",
     "HK459": "A tile leaves registers for others: one that takes all of a wave's would be spilled.",
+    "HK471": "The text of a module is MLIR that all verifiers accept.",
+    "HK472": "A module is written in the version of the dialects that this hkc reads.",
+    "HK473": "The forms that a module claims to have hold.",
+    "HK474": "A module names one chip, and says of its kernel what a launch needs to know.",
+    "HK475": "A pass runs on modules that have the forms it needs; `hkc opt --list` gives the order.",
+    "HK476": "A pass is one of ours (`hkc opt --list`) or of MLIR's.",
     "HK454": "A file that is compiled or run has one kernel.",
 }

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hkc.dialects.define import TILE_DIALECT
+from hkc.dialects.header import interface
 from hkc.dialects.load import VERSION, load
 from hkc.dialects.translate import element_type, mlir_type, to_attributes
 from hkc.dialects.types import GlobalType, IndexType, ScalarType, TileType
@@ -34,14 +35,15 @@ def build(checked: Checked) -> ir.Module:
                 with _location(function.span):
                     _function(function)
             with _location(kernel.span):
-                _kernel(kernel)
+                _kernel(kernel, checked)
     return module
 
 
-def _kernel(kernel: Kernel) -> None:
+def _kernel(kernel: Kernel, checked: Checked) -> None:
     made = func.FuncOp(kernel.name, ([mlir_type(v.type) for v in kernel.arguments], []))
     made.attributes["hkc.kernel"] = ir.UnitAttr.get()
-    made.attributes["hkc.grid"] = _texts(kernel.grid)
+    for name, attribute in interface(checked.info(kernel)).items():
+        made.attributes[name] = attribute
     made.attributes["hkc.hints"] = ir.DictAttr.get({name: _i64(value) for name, value in kernel.hints})
     made.arg_attrs = [_argument(p.name, v) for p, v in zip(kernel.params, kernel.arguments, strict=True)]
     locations = [_location(v.span) for v in kernel.arguments]

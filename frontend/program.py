@@ -13,7 +13,7 @@ from typing import Any
 from hkc.dialects.define import TILE_DIALECT
 from hkc.dialects.types import Type
 from hkc.frontend.syntax import Binding, Constraint
-from hkc.machine.abi import Condition, GlobalParam, Param, ScalarParam
+from hkc.machine.abi import Condition, GlobalParam, KernelInfo, Param, ScalarParam
 from hkc.support.dtypes import DType
 from hkc.support.errors import Source, Span
 
@@ -160,10 +160,20 @@ class Checked:
     examples: tuple[tuple[str, int | float], ...]
     references: tuple[Binding, ...]
 
-    @property
-    def constant_texts(self) -> tuple[tuple[str, str], ...]:
-        """The constants as `KernelInfo` records them."""
-        return tuple((name, str(value)) for name, value in self.constants)
+    def info(self, kernel: Kernel) -> KernelInfo:
+        """What a launch needs to know of a kernel; chip, waves and entry points are the compiler's to fill in."""
+        return KernelInfo(
+            kernel.name,
+            "",
+            kernel.params,
+            kernel.grid,
+            1,
+            (),
+            kernel.outputs,
+            tuple((name, str(value)) for name, value in self.constants),
+            kernel.inputs,
+            kernel.conditions,
+        )
 
 
 def flat(body: Iterable[Step]) -> Iterator[Op]:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from hkc.support import worker
 from hkc.support.errors import Diagnostic, HkcUsageError, Source
@@ -53,11 +53,12 @@ class Argument:
 class CompiledKernel:
     """A kernel compiled for one chip. Calling it runs it.
 
-    `texts` holds the intermediate stages that were asked for (`keep=`), by name.
+    `texts` holds the intermediate stages that were asked for (`keep=`), by name. `checked` is the kernel's source; one
+    that was compiled from the text of a module has none.
     """
 
     binary: Binary
-    checked: Checked
+    checked: Checked | None
 
     @property
     def arch(self) -> str:
@@ -173,7 +174,8 @@ class CompiledKernel:
 
     def _lines(self) -> str:
         rows = [[line.address, line.line, line.column] for line in self.binary.lines]
-        return json.dumps({"source": self.checked.source.name, "columns": ["address", "line", "column"], "rows": rows})
+        name = self.checked.source.name if self.checked else next((line.file for line in self.binary.lines), "")
+        return json.dumps({"source": name, "columns": ["address", "line", "column"], "rows": rows})
 
     def _device(self, device: str | Device | None) -> Device:
         """The device that is meant; by default a GPU of the chip, else the emulator."""
@@ -191,6 +193,8 @@ class CompiledKernel:
             case "reference":
                 from hkc.runtime.interpreter import Reference
 
+                if self.checked is None:
+                    raise HkcUsageError(Diagnostic("HK516", "the reference needs the kernel's source, not a module"))
                 return Reference(self.checked)
             case str():
                 raise HkcUsageError(Diagnostic("HK516", f"there is no device `{device}`", hint=", ".join(DEVICES)))
@@ -246,7 +250,8 @@ def compile(  # noqa: A001 (it is spelled hkc.compile)
     debug: bool = False,
     **constants: Any,
 ) -> CompiledKernel:
-    """Compile the kernel of a `.hk` file, of a text (a `str` with a line break in it), or a Python function.
+    """Compile the kernel of a `.hk` file, of a text (a `str` with a line break in it), or a Python function; or go on
+    with a module at any stage before LLVM IR (an `.mlir` file), which names its chip.
 
     `arch` is a chip, by default that of the GPU here. `constants` replace `const` and `tune` values of the file.
     `keep` names intermediate stages (`tile`, `wave`, `rocdl`, `llvm`, `asm`) to be found in `.texts`; with `debug`
@@ -261,6 +266,8 @@ def compile(  # noqa: A001 (it is spelled hkc.compile)
     check_stages(keep)
     if arch is not None and not isinstance(arch, str):
         raise HkcUsageError(Diagnostic("HK514", f"a kernel is compiled for one chip, named by a text, not {arch!r}"))
+    if _is_module(source):
+        return build_module(_source(source), load(arch).name if arch is not None else None, keep, debug)
     chip = load(arch).name if arch is not None else gpu_arch()
     values = {name: str(value) for name, value in constants.items()}
     if isinstance(source, (str, Path)):
@@ -288,6 +295,15 @@ def build(checked: Checked, arch: str, keep: Sequence[str] = (), debug: bool = F
     return CompiledKernel(binary, checked)
 
 
+def build_module(
+    source: Source, arch: str | None = None, keep: Sequence[str] = (), debug: bool = False
+) -> CompiledKernel:
+    """Compile the text of a module from the stage that it is at. `arch` is by default the chip that it names."""
+    files = {"module.mlir": source.text}
+    binary: Binary = worker.call("hkc.pipeline:compile_module", source, arch, tuple(keep), debug, replay=files)
+    return CompiledKernel(binary, None)
+
+
 def gpu_arch() -> str:
     """The chip of the GPU here. Raises `HkcUsageError` HK514, naming the chips, where there is none."""
     from hkc.runtime import hip
@@ -298,6 +314,10 @@ def gpu_arch() -> str:
         known = ", ".join(names())
         raise HkcUsageError(Diagnostic("HK514", f"no chip is named, and {reason}", hint=f"name one of {known}"))
     return load(hip.arch()).name
+
+
+def _is_module(source: object) -> TypeGuard[str | Path]:
+    return isinstance(source, (str, Path)) and "\n" not in str(source) and str(source).endswith(".mlir")
 
 
 def _source(source: str | Path) -> Source:

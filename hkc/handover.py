@@ -28,11 +28,10 @@ class Module:
 
 @dataclass(frozen=True)
 class Assembly:
-    """LLVM IR of one chip, ready for the code generator, and the waves per workgroup that it was made for."""
+    """LLVM IR of one chip, ready for the code generator."""
 
     llvm_ir: str
     chip: Chip
-    waves: int
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from hkc.frontend import parse as parsing
 from hkc.frontend.program import Checked, Kernel
 from hkc.handover import Assembly, Binary, Choice, LdsAccess, LdsBuffer, Module, Resources
 from hkc.machine.abi import Entry, KernelInfo, LaunchPlan
-from hkc.support.errors import HkcBug, Source, error
+from hkc.support.errors import Diagnostic, HkcBug, HkcUsageError, Source, error
 from hkc.targets.chip import Chip, load
 
 if TYPE_CHECKING:
@@ -32,21 +32,43 @@ def compile_kernel(checked: Checked, arch: str, keep: Sequence[str] = (), debug:
     from hkc.passes.locate import quote
     from hkc.support.mlir import context, ir
 
+    with context(), ir.Location.unknown(), quote(checked.source):
+        return _compile(emit(checked, load(arch)), keep, debug)
+
+
+def compile_module(source: Source, arch: str | None, keep: Sequence[str] = (), debug: bool = False) -> Binary:
+    """The same for the text of a module at any stage before LLVM IR; the passes that it has behind it don't run again.
+
+    Raises `HkcError` HK471 to HK474 for a text that is no such module. Worker process only.
+    """
+    from hkc.dialects import header
+    from hkc.passes.locate import quote
+    from hkc.support.mlir import context, ir
+
+    with context(), ir.Location.unknown(), quote(source):
+        module = enter(source, arch)
+        header.info(module.ir, module.chip.name)
+        binary = _compile(module, keep, debug)
+    return replace(binary, lines=tuple(replace(line, file=source.name) for line in binary.lines))
+
+
+def _compile(module: Module, keep: Sequence[str], debug: bool) -> Binary:
     texts: dict[str, str] = {}
     lds: tuple[LdsBuffer, ...] = ()
     made: tuple[Choice, ...] = ()
-    with context(), ir.Location.unknown(), quote(checked.source):
-        module = emit(checked, load(arch))
-        for stage, passes in stages().items():
-            module = run(module, passes)
-            if stage in keep:
-                texts[stage] = str(module.ir)
-            if stage == "wave":
-                lds, made = lds_buffers(module), choices(module)
-        assembly = translate(module)
+    for stage, passes in remaining(module.forms).items():
+        if stage in keep and not passes:
+            raise HkcUsageError(Diagnostic("HK516", f"the module is beyond the stage `{stage}`"))
+        module = run(module, passes)
+        if stage in keep:
+            texts[stage] = str(module.ir)
+        if stage == "wave" and "waves" in module.forms:
+            lds, made = lds_buffers(module), choices(module)
+    info = interface(module)
+    assembly = translate(module)
     if "llvm" in keep:
         texts["llvm"] = assembly.llvm_ir
-    binary = generate(assembly, checked, "asm" in keep, debug)
+    binary = generate(assembly, info, "asm" in keep, debug)
     return replace(binary, texts={**texts, **binary.texts}, lds=lds, choices=made)
 
 
@@ -76,6 +98,24 @@ def emit(checked: Checked, chip: Chip) -> Module:
     only_kernel(checked)
     load_dialects()
     return Module(build(checked), chip)
+
+
+def enter(source: Source, arch: str | None) -> Module:
+    """The module of a text. Its chip is `arch`, or the one that it names. Raises `HkcError` HK471 to HK474."""
+    from hkc.dialects import header
+    from hkc.dialects.load import load as load_dialects
+    from hkc.passes.verify import verify
+
+    load_dialects()
+    module = header.parse(source)
+    found = header.read(module)
+    verify(module, found.forms)
+    if arch and found.chip and arch != found.chip:
+        raise error("HK474", f"the module is for {found.chip}, not for {arch}")
+    name = arch or found.chip
+    if name is None:
+        raise error("HK474", "the module names no chip", hint="name it: arch, on the command line --arch")
+    return Module(module, load(name), found.forms)
 
 
 # 3. The passes, in order.
@@ -114,8 +154,18 @@ def stages() -> dict[str, tuple[Pass, ...]]:
     }
 
 
+def remaining(forms: frozenset[str]) -> dict[str, tuple[Pass, ...]]:
+    """The passes, by stage, that a module has before it: those behind the last one that gives a form which it has."""
+    passes = [step for group in stages().values() for step in group]
+    behind = [i for i, step in enumerate(passes) if step.gives & forms]
+    waiting = passes[behind[-1] + 1 :] if behind else passes
+    return {stage: tuple(step for step in group if step in waiting) for stage, group in stages().items()}
+
+
 def run(module: Module, passes: Sequence[Pass]) -> Module:
-    """Run passes one after another, and check at the end that the forms they promise hold."""
+    """Run passes one after another, and check at the end that the forms they promise hold. What they leave travels with
+    the module as attributes."""
+    from hkc.dialects.header import mark
     from hkc.passes.define import check_forms, dump, forms_after
     from hkc.support.mlir import ir
 
@@ -127,12 +177,14 @@ def run(module: Module, passes: Sequence[Pass]) -> Module:
             step.run(module.ir, module.chip)
         except ir.MLIRError as failure:
             raise HkcBug(f"pass `{step.name}` failed: {failure}", details=str(module.ir)) from failure
+        mark(module.ir, module.chip.name, held)
         dump(module.ir, f"{module.chip.name}-{step.name}")
         if os.environ.get("HKC_DEBUG") == "1":
             check_forms(module.ir, held - before, step.name)
-    check_forms(module.ir, held, passes[-1].name)
+    last = passes[-1].name if passes else "entering"
+    check_forms(module.ir, held, last)
     if not module.ir.operation.verify():
-        raise HkcBug(f"the module is invalid after pass `{passes[-1].name}`", details=str(module.ir))
+        raise HkcBug(f"the module is invalid after pass `{last}`", details=str(module.ir))
     return Module(module.ir, module.chip, held)
 
 
@@ -181,22 +233,73 @@ def choices(module: Module) -> tuple[Choice, ...]:
     )
 
 
+def transform(source: Source, names: Sequence[str], arch: str | None = None, check_all: bool = False) -> str:
+    """The text of a module after passes, ours or MLIR's, by name; `check_all` verifies it after each, too.
+
+    Raises `HkcError` HK471 to HK474 for a text that is no module of ours, HK475 for a pass that needs a form which the
+    module has not; `HkcUsageError` HK476 for an unknown pass. Worker process only.
+    """
+    from hkc.dialects.header import mark, refusal
+    from hkc.passes.locate import quote
+    from hkc.passes.verify import verify
+    from hkc.support.mlir import context, ir
+
+    with context(), ir.Location.unknown(), quote(source):
+        module = enter(source, arch)
+        try:
+            for name in names:
+                module = _step(module, name)
+                if check_all:
+                    verify(module.ir, module.forms)
+        except ir.MLIRError as failure:
+            raise refusal(failure, source) from None
+        mark(module.ir, module.chip.name, module.forms)
+        return str(module.ir)
+
+
+def _step(module: Module, name: str) -> Module:
+    from hkc.passes.builtin import run_builtin
+
+    known = {step.name: step for group in stages().values() for step in group}
+    if name not in known:
+        return replace(module, forms=run_builtin(module.ir, name, module.forms, known))
+    for form in sorted(known[name].needs - module.forms):
+        giver = next(step.name for step in known.values() if form in step.gives)
+        raise error("HK475", f"pass `{name}` needs the form `{form}`", hint=f"`{giver}` gives it")
+    return run(module, (known[name],))
+
+
+def described() -> list[tuple[str, str, str, tuple[str, ...], tuple[str, ...], tuple[str, ...]]]:
+    """All passes in order: stage, name, docstring, and the forms that each needs, gives and drops."""
+    from inspect import getdoc
+
+    return [
+        (stage, p.name, getdoc(p) or "", tuple(sorted(p.needs)), tuple(sorted(p.gives)), tuple(sorted(p.drops)))
+        for stage, group in stages().items()
+        for p in group
+    ]
+
+
+def described_forms() -> list[tuple[str, str]]:
+    """All forms: name and what holds of a module that has it."""
+    from hkc.dialects.forms import FORMS
+
+    return [(form.name, form.doc) for form in FORMS.values()]
+
+
 # 4. MLIR to LLVM IR, and LLVM IR to a code object.
 
 
 def translate(module: Module) -> Assembly:
     """The LLVM IR of a module that is in the LLVM dialect throughout."""
-    from hkc.dialects.forms import kernels
-    from hkc.passes.select_layouts import WAVES
     from hkc.support.mlir import llvm
 
     if "llvm" not in module.forms:
         raise HkcBug("a module that is not all LLVM can't be translated")
-    waves = int(kernels(module.ir)[0].attributes[WAVES].value)
-    return Assembly(llvm.translate_module_to_llvmir(module.ir.operation), module.chip, waves)
+    return Assembly(llvm.translate_module_to_llvmir(module.ir.operation), module.chip)
 
 
-def generate(assembly: Assembly, checked: Checked, text: bool = False, debug: bool = False) -> Binary:
+def generate(assembly: Assembly, info: KernelInfo, text: bool = False, debug: bool = False) -> Binary:
     """Code for the chip, linked, with all that a launch needs to know; with `text` its assembly too."""
     from hkc.backend.codegen import generate as generate_code
 
@@ -206,38 +309,27 @@ def generate(assembly: Assembly, checked: Checked, text: bool = False, debug: bo
         for k in made.kernels
         if (m := k.metadata) is not None
     }
-    plan = LaunchPlan((interface(checked, assembly),))
     texts = {} if made.assembly is None else {"asm": made.assembly}
-    return Binary(assembly.chip.name, made.hsaco, plan, taken, made.lines, texts)
+    return Binary(assembly.chip.name, made.hsaco, LaunchPlan((info,)), taken, made.lines, texts)
 
 
-def interface(checked: Checked, assembly: Assembly) -> KernelInfo:
-    """What a launch needs to know of the kernel of a checked file."""
+def interface(module: Module) -> KernelInfo:
+    """What a launch needs to know of the kernel of a module that has its layouts."""
+    from hkc.dialects import header
+    from hkc.dialects.forms import kernels
+    from hkc.passes.select_layouts import WAVES
     from hkc.passes.split_entries import entries
 
-    kernel = only_kernel(checked)
-    return _info(checked, assembly.chip.name, assembly.waves, entries(kernel.name, kernel.params))
+    info = header.info(module.ir, module.chip.name)
+    waves = int(kernels(module.ir)[0].attributes[WAVES].value)
+    return replace(info, waves=waves, entries=entries(info.name, info.params))
 
 
 def uncompiled(checked: Checked, arch: str = "") -> Binary:
     """A kernel without machine code, for the reference, which needs none."""
-    return Binary(arch, b"", LaunchPlan((_info(checked, arch, 1, (Entry(only_kernel(checked).name, ()),)),)), {})
-
-
-def _info(checked: Checked, arch: str, waves: int, entries: tuple[Entry, ...]) -> KernelInfo:
     kernel = only_kernel(checked)
-    return KernelInfo(
-        kernel.name,
-        arch,
-        kernel.params,
-        kernel.grid,
-        waves,
-        entries,
-        kernel.outputs,
-        checked.constant_texts,
-        kernel.inputs,
-        kernel.conditions,
-    )
+    info = replace(checked.info(kernel), arch=arch, entries=(Entry(kernel.name, ()),))
+    return Binary(arch, b"", LaunchPlan((info,)), {})
 
 
 def only_kernel(checked: Checked) -> Kernel:

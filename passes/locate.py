@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from hkc.support.errors import Diagnostic, HkcError, Note, Source, Span
-from hkc.support.mlir import places
+from hkc.support.mlir import UNNAMED, places
 
 
 def span(op: Any) -> Span | None:
@@ -31,7 +31,7 @@ def quote(source: Source) -> Iterator[None]:
     """Give the errors raised inside the text of the source that they point into."""
 
     def known(span: Span) -> Span:
-        return replace(span, source=source) if span.source.name == source.name else span
+        return replace(span, source=source) if span.source.name in (source.name, UNNAMED) else span
 
     try:
         yield

@@ -47,6 +47,7 @@ class PeelRaggedLoops(Pass):
 
     name: ClassVar[str] = "peel_ragged_loops"
     needs: ClassVar[frozenset[str]] = frozenset({"entries"})
+    gives: ClassVar[frozenset[str]] = frozenset({"peeled"})
 
     def run(self, module: Any, chip: Chip) -> None:
         for function in kernels(module):

@@ -71,6 +71,7 @@ class PipelineLoops(Pass):
 
     name: ClassVar[str] = "pipeline_loops"
     needs: ClassVar[frozenset[str]] = frozenset({"waves", "entries"})
+    gives: ClassVar[frozenset[str]] = frozenset({"pipelined"})
 
     def run(self, module: Any, chip: Chip) -> None:
         for function in kernels(module):

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 REPORT = "arch file symbol vgpr agpr sgpr vgpr_spills sgpr_spills scratch lds_bytes waves args".split()
 """The keys of a report, for every chip; as JSON it also has `lds`, the buffers with the proof of every access."""
 
+MODULE = ".mlir"
+"""How the file of a module ends."""
+
 
 def add(commands: Commands) -> None:
     """Describe the command."""
@@ -27,9 +30,9 @@ def add(commands: Commands) -> None:
         run,
         "Compile the kernel of a file for one or more chips. Prints the paths of the files written, "
         "STEM.ARCH.SUFFIX, or a report; nothing is written unless everything compiles. Beside a code object lies its "
-        "line table, STEM.ARCH.lines.json.",
+        "line table, STEM.ARCH.lines.json. The text of a module that --emit has written is compiled from its stage on.",
     )
-    it.add_argument("file", type=Path, metavar="FILE.hk", help="the kernel")
+    it.add_argument("file", type=Path, metavar="FILE", help="the kernel, FILE.hk, or a module, FILE.mlir")
     it.add_argument("--arch", type=words, required=True, metavar="CHIP,…", help="the chips")
     it.add_argument("-o", "--output", type=Path, default=Path(), metavar="DIR", help="where files go (default: here)")
     add_set(it, "values for the file's const and tune names")
@@ -49,15 +52,10 @@ def add(commands: Commands) -> None:
 def run(options: argparse.Namespace) -> int:
     """Compile, then write all files, then report."""
     api.warm_up()
-    from hkc import pipeline
-    from hkc.frontend.parse import read
     from hkc.support.files import write_all
-    from hkc.targets.chip import load
 
-    chips = [load(name).name for name in options.arch]
-    api.check_stages(options.emit)
-    checked = pipeline.check(read(options.file), dict(options.set))
-    kernels = [api.build(checked, chip, options.emit, options.debug) for chip in chips]
+    kernels = _compiled(options)
+    stem = _stem(options.file)
     _report_spills(kernels, options.fail_on_spill)
     if options.explain:
         for kernel in kernels:
@@ -67,15 +65,44 @@ def run(options: argparse.Namespace) -> int:
                 sep="\n",
                 file=sys.stderr if options.report == "json" else sys.stdout,
             )
-    files = [kernel.files(options.output, options.file.stem, options.emit) for kernel in kernels]
+    files = [kernel.files(options.output, stem, options.emit) for kernel in kernels]
     write_all({path: content for group in files for path, content in group.items()})
     if options.report is None:
         print(*(path for group in files for path in group), sep="\n")
         return 0
     main = api.SUFFIXES[max(options.emit, key=list(api.SUFFIXES).index)]
-    rows = [_row(kernel, options.output / f"{options.file.stem}.{kernel.arch}.{main}") for kernel in kernels]
+    rows = [_row(kernel, options.output / f"{stem}.{kernel.arch}.{main}") for kernel in kernels]
     print(json.dumps({"kernels": rows}, indent=2) if options.report == "json" else _table(rows))
     return 0
+
+
+def _compiled(options: argparse.Namespace) -> list[api.CompiledKernel]:
+    """The kernel for all chips."""
+    from hkc import pipeline
+    from hkc.frontend.parse import read
+    from hkc.support.errors import Diagnostic, HkcUsageError
+    from hkc.targets.chip import load
+
+    chips = [load(name).name for name in options.arch]
+    api.check_stages(options.emit)
+    source = read(options.file)
+    if options.file.suffix == MODULE:
+        if options.set:
+            raise HkcUsageError(Diagnostic("HK305", f"the constants of `{options.file}` have their values already"))
+        return [api.build_module(source, chip, options.emit, options.debug) for chip in chips]
+    checked = pipeline.check(source, dict(options.set))
+    return [api.build(checked, chip, options.emit, options.debug) for chip in chips]
+
+
+def _stem(file: Path) -> str:
+    """`gemm` for gemm.hk, and for gemm.CHIP.tile.mlir, as it is called when it is written."""
+    from hkc.targets.chip import names
+
+    endings = [f".{suffix}" for suffix in api.SUFFIXES.values()] + [f".{chip}" for chip in names()]
+    stem = file.name if file.suffix == MODULE else file.stem
+    for ending in (*endings, MODULE) if file.suffix == MODULE else ():
+        stem = stem.removesuffix(ending)
+    return stem
 
 
 def _report_spills(kernels: Sequence[api.CompiledKernel], fail: bool) -> None:

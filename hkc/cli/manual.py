@@ -1,15 +1,29 @@
-"""The page `docs/reference/cli.md`, made from the parsers: `python -m hkc.cli.manual > docs/reference/cli.md`."""
+"""The pages `docs/reference/{cli,passes}.md`, made from the parsers and from the passes' docstrings.
+
+`python -m hkc.cli.manual` writes them anew; a test compares.
+"""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from hkc import cli
+from hkc.cli.opt import passes
+from hkc.support import worker
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def made() -> dict[Path, str]:
+    """The generated pages."""
+    folder = ROOT / "docs/reference"
+    return {folder / "cli.md": manual(), folder / "passes.md": passes_page()}
 
 
 def manual() -> str:
-    """The whole page."""
+    """The page about the command line."""
     parser = cli.parser()
     commands = next(a.choices for a in parser._actions if isinstance(a, argparse._SubParsersAction))
     parts = [_START, *(_command(name, command) for name, command in commands.items())]
@@ -66,5 +80,53 @@ def _meaning(action: argparse.Action) -> str:
     return (action.help or "").replace("|", "\\|")
 
 
+def passes_page() -> str:
+    """The page about the passes and forms."""
+    forms: Sequence[tuple[str, str]] = worker.call("hkc.pipeline:described_forms")
+    rows = "".join(f"| `{name}` | {doc} |\n" for name, doc in forms)
+    return f"{_PASSES}{rows}{''.join(_pass(*row) for row in passes())}"
+
+
+_PASSES = """<!-- Made by `python -m hkc.cli.manual`; a test compares. -->
+# The passes
+
+In the order in which the pipeline runs them. `hkc opt FILE.mlir -p PASS,…` runs any of them, and any of MLIR's own, on
+the text of a module, such as `hkc compile --emit tile,wave,rocdl` writes it; with `HKC_DUMP=1` every pass leaves a
+numbered file in the folder `hkc-dump`. `hkc compile FILE.mlir` goes on from wherever a module is.
+
+A module says what it is by its attributes `hkc.dialect_version`, `hkc.chip` and `hkc.forms`; its kernel has
+`hkc.interface`, what a launch needs to know. A form is something that may be relied on. A pass is refused (HK475) where
+a form that it needs is not among `hkc.forms`, and so is a module (HK473) of which a form that it claims does not hold.
+
+| form | what holds |
+|---|---|
+"""
+
+
+def _pass(stage: str, name: str, doc: str, needs: Sequence[str], gives: Sequence[str], drops: Sequence[str]) -> str:
+    groups = (("Needs", needs), ("Gives", gives), ("Drops", drops))
+    forms = "; ".join(f"{word} {', '.join(f'`{form}`' for form in group)}" for word, group in groups if group)
+    return f"\n## `{name}`\n\nLeads to the stage `{stage}`.{f' {forms}.' if forms else ''}\n\n{_markdown(doc)}\n"
+
+
+def _markdown(doc: str) -> str:
+    """A docstring with its indented blocks fenced."""
+    lines: list[str] = []
+    inside = False
+    for line in doc.splitlines():
+        if inside and line and not line.startswith(" "):
+            while not lines[-1]:
+                lines.pop()
+            lines += ["```", ""]
+            inside = False
+        if line.endswith("::"):
+            lines += [line[:-1], "", "```mlir"]
+            inside = True
+        elif not (inside and not line and lines[-1] == "```mlir"):
+            lines.append(line[4:] if inside else line)
+    return "\n".join([*lines, "```"] if inside else lines)
+
+
 if __name__ == "__main__":
-    print(manual(), end="")
+    for path, text in made().items():
+        path.write_text(text)

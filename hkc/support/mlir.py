@@ -23,12 +23,14 @@ if TYPE_CHECKING:
     from torch_mlir.dialects import arith, cf, ext, func, gpu, irdl, llvm, math, memref, rocdl, scf, tensor, vector
 
 ROOTS = ("torch_mlir", "mlir")
+UNNAMED = "-"
+"""What MLIR calls a text that comes from no file."""
+
 WHEEL = "torch-mlir==20261001"
 _PARTS = ("ir", "passmanager", "rewrite")
 __all__ = [
-    "Message", "Place", "announce", "arith", "cf", "context", "ext", "func", "gpu", "ir", "irdl", "llvm", "math",
-    "memref",
-    "messages", "passmanager", "places", "rewrite", "rocdl", "root", "scf", "tensor", "vector",
+    "UNNAMED", "Message", "Place", "announce", "arith", "cf", "context", "ext", "func", "gpu", "ir", "irdl", "llvm",
+    "math", "memref", "messages", "passmanager", "places", "rewrite", "rocdl", "root", "scf", "tensor", "vector",
 ]  # fmt: skip
 
 

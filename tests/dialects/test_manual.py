@@ -13,6 +13,7 @@ import hkc.dialects.tile  # noqa: F401
 from hkc.dialects.define import TILE_DIALECT
 from hkc.dialects.manual import made
 from hkc.support import worker
+from hkc.support.errors import HkcBug
 
 IRDL = Path(__file__).parents[2] / "dialects" / "tile.irdl"
 FOLDERS = "/usr/lib/llvm-22/bin:/usr/lib/llvm-23/bin"
@@ -41,14 +42,26 @@ def test_a_stock_mlir_opt_reads_every_example() -> None:
 
 @needs_mlir_opt
 @pytest.mark.parametrize(
-    "body",
+    ("body", "why"),
     [
-        '%t = "hkc_tile.cast"() : () -> tensor<64xf32>',
-        '%s = "hkc_tile.reduce"(%x) {axis = 1 : i64} : (tensor<64x32xf32>) -> tensor<64x1xf32>',
-        '%d = "hkc_tile.dot"(%a, %b, %c) : (tensor<8x8xf16>, tensor<8x8xf16>, tensor<8x8xf32>) -> tensor<8x8xf16>',
-        '%t = "hkc_tile.cast"(%x) : (index) -> tensor<64xf32>',
-        '%t = "hkc_tile.unheard_of"(%x) : (tensor<64xf32>) -> tensor<64xf32>',
+        ('%t = "hkc_tile.cast"() : () -> tensor<64xf32>', "operand"),
+        ('%s = "hkc_tile.reduce"(%x) {axis = 1 : i64} : (tensor<64x32xf32>) -> tensor<64x1xf32>', "attribute"),
+        (
+            '%d = "hkc_tile.dot"(%a, %b, %c) : (tensor<8x8xf16>, tensor<8x8xf16>, tensor<8x8xf32>) -> tensor<8x8xf16>',
+            "expected 'tensor<8x8xf32>' but got 'tensor<8x8xf16>'",
+        ),
+        ('%t = "hkc_tile.cast"(%x) : (index) -> tensor<64xf32>', "base type 'builtin.tensor'"),
+        ('%t = "hkc_tile.unheard_of"(%x) : (tensor<64xf32>) -> tensor<64xf32>', "unheard_of"),
     ],
 )
-def test_a_stock_mlir_opt_refuses_what_the_definition_refuses(body: str) -> None:
-    assert mlir_opt(as_module(body)).returncode != 0
+def test_a_stock_mlir_opt_refuses_what_the_definition_refuses(body: str, why: str) -> None:
+    result = mlir_opt(as_module(body))
+    assert result.returncode == 1 and why in result.stderr, result.stderr
+
+
+@needs_mlir_opt
+def test_a_fill_of_another_type_is_for_our_own_verifier() -> None:
+    body = '%x = "hkc_tile.load"(%A, %f, %i) : (memref<?xf16, strided<[?]>>, f32, index) -> tensor<64xf16>'
+    assert mlir_opt(as_module(body)).returncode == 0
+    with pytest.raises(HkcBug, match="the fill is f32, but the tensor holds f16"):
+        worker.call("contract:round_trip", as_module(body))

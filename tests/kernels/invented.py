@@ -49,4 +49,4 @@ def compile_for(checked: Checked, folder: Path) -> Binary:
             if stage == "wave":
                 lds = pipeline.lds_buffers(module)
         assembly = pipeline.translate(module)
-    return replace(pipeline.generate(assembly, checked, text=True), lds=lds)
+    return replace(pipeline.generate(assembly, pipeline.interface(module), text=True), lds=lds)

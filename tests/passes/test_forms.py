@@ -57,7 +57,7 @@ TWINS: dict[str, tuple[str, str]] = {
 }
 """By form: a module of which it holds, and one of which it does not."""
 
-ALWAYS = {"legal_tiles", "synchronised"}
+ALWAYS = {"legal_tiles", "peeled", "pipelined", "synchronised"}
 """Forms that no op breaks by itself: their pass refuses, or its checker proves."""
 
 
