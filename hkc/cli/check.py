@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from hkc.api import CompiledKernel
     from hkc.cli.findings import Found
     from hkc.cli.options import Commands
+    from hkc.cli.shapes import shapes
     from hkc.cli.trials import Trials
     from hkc.frontend.program import Checked
     from hkc.support.errors import Source
@@ -76,7 +77,8 @@ def run(options: argparse.Namespace) -> int:
     progress = Progress(f"checking {kernel.name}")
     try:
         for n, compiled in enumerate(built):
-            planned = list(cases(compiled, known, set(settings), options.interleavings, options.seed))
+            made = shapes(checked, compiled.info, known, set(settings))
+            planned = list(cases(made, options.interleavings, options.seed))
             trials.run(compiled, planned, progress, n / len(built), 1 / len(built))
     finally:
         progress.end()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from hkc.api import CompiledKernel
 from hkc.cli import trial
 from hkc.cli.bank_table import BankTable
 from hkc.cli.findings import Collection, from_error
-from hkc.cli.shapes import Names, shapes
+from hkc.cli.shapes import Names
 from hkc.emulate.checks import observers
 from hkc.emulate.checks.conflicts import Conflicts
 from hkc.machine.abi import GlobalParam
@@ -132,9 +132,8 @@ class Trials:
         return result.findings, result.instructions
 
 
-def cases(compiled: CompiledKernel, known: Names, fixed: set[str], interleavings: int, seed: int) -> Iterator[Case]:
-    """All shapes in step and in drawn orders, and the smallest that is ragged as views that are not aligned."""
-    made = shapes(compiled.checked, compiled.info, known, fixed)
+def cases(made: Sequence[Names], interleavings: int, seed: int) -> Iterator[Case]:
+    """All these shapes in step and in drawn orders, and the smallest that is ragged as views that are not aligned."""
     ragged = min(made[1:] or made, key=lambda shape: (0 in shape.values() or 1 in shape.values(), sum(shape.values())))
     for order in range(max(interleavings, 1)):
         drawn = seed + order if order else 0
