@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from hkc.api import CompiledKernel
     from hkc.cli.findings import Found
     from hkc.cli.options import Commands
-    from hkc.cli.shapes import shapes
     from hkc.cli.trials import Trials
     from hkc.frontend.program import Checked
     from hkc.support.errors import Source
@@ -62,6 +61,7 @@ def run(options: argparse.Namespace) -> int:
     from hkc.cli import trial
     from hkc.cli.findings import Collection
     from hkc.cli.progress import Progress
+    from hkc.cli.shapes import shapes
     from hkc.cli.trials import Trials, cases
     from hkc.emulate.checks import CHECKS, observers
     from hkc.frontend.parse import read
