@@ -47,8 +47,11 @@ def add(commands: Commands) -> None:
         "written, missing waits, LDS out of bounds) goes to stderr; accesses outside every buffer stop it.",
     )
     it.formatter_class, it.epilog = _Help, ARGUMENTS
-    it.add_argument("file", type=Path, metavar="FILE.hsaco", help="the code object")
+    it.add_argument("file", type=Path, metavar="FILE", help="the code object, or a bundle or program that holds it")
     it.add_argument("--list", action="store_true", help="list the kernels and their arguments, and run nothing")
+    it.add_argument(
+        "--arch", metavar="CHIP", help="whose code object to take out of an offload bundle or a host program with one"
+    )
     it.add_argument("--kernel", metavar="NAME", help="the kernel (default: the only one)")
     it.add_argument("--grid", type=_extents, default=(1,), metavar="X[,Y[,Z]]", help="workgroups (default: 1)")
     it.add_argument(
@@ -66,6 +69,13 @@ def add(commands: Commands) -> None:
     it.add_argument(
         "--dynamic-lds", type=count, default=0, metavar="BYTES", help="LDS in addition to what the kernel declares"
     )
+    _add_checks(it)
+    it.add_argument("--json", action="store_true", help="print one JSON document")
+    debugging.add(it, "N")
+
+
+def _add_checks(it: argparse.ArgumentParser) -> None:
+    """In what order waves run, for how long, and what to look for."""
     it.add_argument(
         "--seed", type=count, default=0, metavar="N", help="draws the order in which waves run (default: 0, in step)"
     )
@@ -85,8 +95,6 @@ def add(commands: Commands) -> None:
         metavar="NAME,…",
         help="look for races, hazards and the like, too (default: for all); the exit code is 1 where anything is wrong",
     )
-    it.add_argument("--json", action="store_true", help="print one JSON document")
-    debugging.add(it, "N")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -100,7 +108,7 @@ def run(options: argparse.Namespace) -> int:
         return _list(options)
     observers(options.check or ())
     _arguments(options.args, options.output)
-    program = emulate.Program.load(emulate.read(options.file))
+    program = emulate.Program.load(emulate.read(options.file), arch=options.arch, kernel=options.kernel)
     kernel = program.kernel(options.kernel)
     runs, began = _Runs(program, kernel, options, Collection(options.check or ())), time.perf_counter()
     progress = Progress(f"{kernel.name} on {program.code.arch}")
@@ -214,9 +222,10 @@ class _Runs:
 
 def _list(options: argparse.Namespace) -> int:
     from hkc import emulate
+    from hkc.machine.bundle import code_object
     from hkc.machine.codeobject import CodeObject
 
-    code = CodeObject.parse(emulate.read(options.file))
+    code = CodeObject.parse(code_object(emulate.read(options.file), options.arch, options.kernel))
     kernels = [_kernel(k) for k in code.kernels]
     if options.json:
         print(json.dumps({"arch": code.arch, "version": code.version, "kernels": kernels}))

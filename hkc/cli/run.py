@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from hkc import api
 from hkc.cli import debugging
-from hkc.cli.options import add_set, command, count, pair
+from hkc.cli.options import add_set, command, count, pair, positive
 
 if TYPE_CHECKING:
     from hkc.cli.options import Commands
@@ -52,6 +52,13 @@ def add(commands: Commands) -> None:
         choices=("hip", "emulator", "reference"),
         help="a GPU, the emulator, or the operations' NumPy meanings (default: a GPU of the chip, else the emulator)",
     )
+    it.add_argument(
+        "--interleavings",
+        type=positive,
+        default=1,
+        metavar="N",
+        help="runs on the emulator, each with its own order of the waves; the worst one is told (default: 1, in step)",
+    )
     it.add_argument("--json", action="store_true", help="print one JSON document")
     debugging.add(it, "NAME")
 
@@ -78,34 +85,38 @@ def run(options: argparse.Namespace) -> int:
     arrays = trial.inputs(kernel, known, files, options.seed)
     made = api.CompiledKernel(pipeline.uncompiled(checked, arch), checked) if interpreted else None
     compiled = made or api.build(checked, arch)
-    arguments = compiled.bind(**{**known, **arrays})
-    before = {name: array.copy() for name, array in arguments.on_host().items()}
-    progress = Progress(f"{kernel.name} on {compiled.arch or 'the reference'}")
+    runs, progress = [], Progress(f"{kernel.name} on {compiled.arch or 'the reference'}")
     try:
-        with _device(options) as device:
-            result = compiled.launch(arguments, device, progress)
+        for order in range(options.interleavings):
+            arguments = compiled.bind(**{**known, **{name: array.copy() for name, array in arrays.items()}})
+            before = {name: array.copy() for name, array in arguments.on_host().items()}
+            with _device(options, order) as device:
+                result = compiled.launch(arguments, device, progress)
+            if order == 0:
+                _save(wanted, arguments.on_host())
+            runs.append((order, result, trial.judge(checked, kernel, before, arguments)))
     finally:
         progress.end()
-    _save(wanted, arguments.on_host())
-    verdicts = trial.judge(checked, kernel, before, arguments)
-    document = _document(compiled.arch, known, result, verdicts)
+    order, result, verdicts = max(runs, key=lambda r: (not all(v.comparison.ok for v in r[2]), len(r[1].findings)))
+    document = _document(compiled.arch, known, result, verdicts) | {"interleavings": len(runs), "order": order}
     print(json.dumps(document) if options.json else _text(kernel.name, document))
     _remark(result, verdicts)
     return 0 if document["ok"] else 1
 
 
 @contextmanager
-def _device(options: argparse.Namespace) -> Iterator[str | Device | None]:
-    """The device that is asked for; an emulator with observers where the run is to be looked into."""
+def _device(options: argparse.Namespace, order: int) -> Iterator[str | Device | None]:
+    """The device that is asked for; an emulator where the run is to be looked into or has an order of its own."""
     from hkc.runtime.emulator import Emulator
     from hkc.support.errors import Diagnostic, HkcUsageError
 
-    if not debugging.asked(options):
+    if not debugging.asked(options) and options.interleavings == 1:
         yield options.device
         return
     if options.device not in (None, "emulator"):
-        raise HkcUsageError(Diagnostic("HK305", "only runs on the emulator can be stopped, traced and watched"))
-    emulator = Emulator()
+        message = "only runs on the emulator can be stopped, traced, watched and interleaved"
+        raise HkcUsageError(Diagnostic("HK305", message))
+    emulator = Emulator(order)
 
     def find(memory: Memory, name: str, index: tuple[int, ...]) -> tuple[int, int]:
         view = emulator.views.get(name)
@@ -166,7 +177,10 @@ def _text(name: str, document: dict[str, Any]) -> str:
         lines.append(f"{output}: {word}, max error {error}, bound {bound} (oracle: {document['oracle']})")
     instructions = document["instructions"]
     counted = f", {instructions:,} wave-instructions" if instructions is not None else ""
-    return "\n".join([*lines, f"{document['seconds']:.2f} s{counted}"])
+    runs = f", {document['interleavings']} orders of waves" if document["interleavings"] > 1 else ""
+    if document["order"]:
+        lines.append(f"this is order {document['order']} of the waves, the worst")
+    return "\n".join([*lines, f"{document['seconds']:.2f} s{counted}{runs}"])
 
 
 def _remark(result: LaunchResult, verdicts: list[Verdict]) -> None:

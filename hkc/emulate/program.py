@@ -10,10 +10,11 @@ from hkc.emulate.faults import Fault, Finding
 from hkc.emulate.indexing import resolve
 from hkc.emulate.isa import Isa, of_machine
 from hkc.emulate.isa import load as load_isa
+from hkc.machine.bundle import code_object
 from hkc.machine.codeobject import CodeObject, Kernel
 from hkc.machine.disassemble import disassemble
 from hkc.machine.lines import Line, line_table, place
-from hkc.support.errors import error
+from hkc.support.errors import Diagnostic, HkcUsageError, error
 
 
 @dataclass(frozen=True)
@@ -30,12 +31,26 @@ class Program:
     lines: tuple[Line, ...] = ()
 
     @classmethod
-    def load(cls, hsaco: bytes, chips: Path | None = None, lines: tuple[Line, ...] = ()) -> Program:
-        """Read a linked code object. `chips` is a further folder of chip tables; `lines` stands in for a line table.
+    def load(
+        cls,
+        hsaco: bytes,
+        chips: Path | None = None,
+        lines: tuple[Line, ...] = (),
+        *,
+        arch: str | None = None,
+        kernel: str | None = None,
+    ) -> Program:
+        """Read a linked code object, or the one for `arch` with `kernel` in a bundle or fat binary.
+
+        `chips` is a further folder of chip tables; `lines` stands in for a line table. A plain code object must be for
+        `arch` too, where that is given.
 
         Raises HK6xx for a broken code object or one that contradicts itself, HK706 for a chip without an `isa.toml`.
         """
+        hsaco = code_object(hsaco, arch, kernel)
         code = CodeObject.parse(hsaco)
+        if arch is not None and arch.partition(":")[0] != code.arch:
+            raise HkcUsageError(Diagnostic("HK608", f"no code object for {arch}; this one is for {code.arch}"))
         isa = load_isa(code.arch, chips)
         if isa.machine not in (None, code.machine):
             said = of_machine(code.machine) or f"processor {code.machine:#x}, which is none that is known"

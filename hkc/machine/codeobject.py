@@ -104,7 +104,7 @@ class CodeObject:
         target = _get(metadata, "amdhsa.target", str)
         _check_features(target, elf.flags)
         return cls(
-            arch=_chip(target),
+            arch=processor(target),
             target=target,
             machine=elf.flags & _MACHINE,
             version=_VERSIONS[elf.abi_version],
@@ -148,8 +148,11 @@ def _metadata(elf: Elf) -> dict[str, Any]:
     raise error("HK604", "the code object has no metadata note")
 
 
-def _chip(target: str) -> str:
-    """The processor in a target id: what follows architecture, vendor, system and (often empty) environment."""
+def processor(target: str) -> str:
+    """The processor in a target id: what follows architecture, vendor, system and (often empty) environment.
+
+    Raises HK604 where there is none.
+    """
     parts = target.partition(":")[0].split("-", 4)
     if len(parts) < 5 or not parts[4]:
         raise error("HK604", f"the metadata names no processor: its target is `{target}`")

@@ -10,4 +10,5 @@ CODES: dict[str, str] = {
     "HK605": "A kernel in the metadata has a descriptor, and code where the descriptor says.",
     "HK606": "A kernel is named as in its code object; the name may be left out where there is only one.",
     "HK607": "A code object's ELF header and its metadata name the same processor, with the same features on.",
+    "HK608": "A file that holds code objects for several chips is asked for one that it holds.",
 }

@@ -63,6 +63,7 @@ class Note:
 
 @dataclass(frozen=True)
 class _Section:
+    name: int
     kind: int
     flags: int
     offset: int
@@ -88,7 +89,7 @@ class Elf:
         self.abi, self.abi_version = ident[7], ident[8]
         fields = self._unpack("<HHIQQQIHHHHHH", 16, "the ELF header")
         self.type, self.machine, _, _, self._programs, self._headers, self.flags = fields[:7]
-        _, self._program_size, self._program_count, self._section_size, self._section_count, _ = fields[7:]
+        _, self._program_size, self._program_count, self._section_size, self._section_count, self._names = fields[7:]
 
     def require_linked(self) -> None:
         """Raise HK602 unless this is a shared object, which is what a loader takes."""
@@ -148,6 +149,16 @@ class Elf:
                 found.append(Relocation(address, info & 0xFFFFFFFF, name, addend))
         return tuple(found)
 
+    def section(self, name: str) -> bytes | None:
+        """The content of the section of that name, or None. Takes no part in what a loader sees."""
+        if self._names >= len(self._sections):
+            return None
+        strings = self._slice(self._sections[self._names].offset, self._sections[self._names].size, "section names")
+        for section in self._sections:
+            if _string(strings, section.name) == name:
+                return self._slice(section.offset, section.size, f"section {name}")
+        return None
+
     def read(self, address: int, size: int, what: str) -> bytes:
         """`size` bytes of the loaded image from `address`. Raises HK603 where no segment holds them all."""
         for segment in self.segments:
@@ -163,7 +174,7 @@ class Elf:
         headers = (
             self._unpack("<IIQQQQII", self._headers + i * 64, "a section header") for i in range(self._section_count)
         )
-        return tuple(_Section(kind, flags, at, size, link) for _, kind, flags, _, at, size, link, _ in headers)
+        return tuple(_Section(name, kind, flags, at, size, link) for name, kind, flags, _, at, size, link, _ in headers)
 
     def _program_headers(self) -> Iterator[tuple[int, int, int, int, int, int]]:
         """Type, flags, offset in the file, address, size in the file, size in memory of each."""
@@ -225,6 +236,4 @@ def _whole(table: bytes, entry: int, what: str) -> bytes:
 def _looks_like(data: bytes) -> str:
     if not data:
         return "it is empty"
-    if data.startswith(b"__CLANG_OFFLOAD_BUNDLE__"):
-        return "it is an offload bundle; take the code object out with clang-offload-bundler first"
     return f"it begins with {data[:8].hex(' ')}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -143,3 +144,66 @@ def test_files_with_other_bits(tmp_path: Path) -> None:
     assert found is not None and found.astype(float).tolist() == [1, 2]
     with pytest.raises(HkcError, match="have 2 bytes, not f32's"):
         parse(f"f32@{path}")
+
+
+def test_a_code_object_out_of_a_bundle(hkc: Command) -> None:
+    codes = [(arch, ADD.with_name(f"triton-add.{arch}.hsaco").read_bytes()) for arch in ("gfx942", "gfx950")]
+    table, content = b"__CLANG_OFFLOAD_BUNDLE__" + (2).to_bytes(8, "little"), b""
+    for arch, code in codes:
+        name = f"hipv4-amdgcn-amd-amdhsa--{arch}".encode()
+        table += struct.pack("<QQQ", 4096 + len(content), len(code), len(name)) + name
+        content += code
+    Path("add.o").write_bytes(table.ljust(4096, b"\0") + content)
+    words = ("add.o", "--grid", 2, "--args", "f32[2000]=1", "f32[2000]=2", *REST)
+    for arch, _ in codes:
+        assert hkc("emulate", *words, "--arch", arch, "--json").json["arch"] == arch
+        assert hkc("emulate", "--list", "add.o", "--arch", arch, "--json").json["arch"] == arch
+    ran = hkc("emulate", *words)
+    assert ran.code == 2 and "error[HK608]: no chip was named; the bundle holds code for gfx942, gfx950" in ran.err
+    ran = hkc("emulate", ADD, "--arch", "gfx950", "--args", "f32[4]")
+    assert ran.code == 2 and "no code object for gfx950; this one is for gfx942" in ran.err
+
+
+def test_several_orders_of_waves(hkc: Command) -> None:
+    words = ("emulate", ADD, "--grid", 2, "--args", "f32[2000]=1", "f32[2000]=2", *REST, "--check")
+    document = hkc(*words, "--interleavings", 3, "--json").json
+    assert (document["interleavings"], document["differing"], document["findings"]) == (3, [], [])
+    assert document["bank_conflicts"] == []
+    assert "3 orders of waves" in hkc(*words, "--interleavings", 3).out
+
+
+def test_an_order_that_changes_the_result_is_told(hkc: Command, tmp_path: Path) -> None:
+    """Sixteen waves of one workgroup write the same element, each its own number."""
+    from hkc.support import worker
+
+    ir = """
+    define amdgpu_kernel void @k(ptr addrspace(1) %p) #0 {
+      %t = call i32 @llvm.amdgcn.workitem.id.x()
+      %w = lshr i32 %t, 6
+      %r = call i32 @llvm.amdgcn.readfirstlane.i32(i32 %w)
+      %z = icmp eq i32 %r, 3
+      br i1 %z, label %a, label %b
+    a:
+      call void @llvm.amdgcn.s.sleep(i32 1)
+      br label %b
+    b:
+      store i32 %t, ptr addrspace(1) %p
+      ret void
+    }
+    attributes #0 = { "amdgpu-flat-work-group-size"="1024,1024" }
+    """
+    Path("k.hsaco").write_bytes(worker.call("hkc.backend.codegen:generate", ir, "gfx942").hsaco)
+    ran = hkc("emulate", "k.hsaco", "--args", "i32[1]", "--interleavings", 6)
+    assert ran.code == 0 and "0: other orders of the waves give other contents" in ran.out
+
+
+def test_an_empty_grid_and_a_fault_under_check(hkc: Command) -> None:
+    ran = hkc("emulate", ADD, "--grid", 0, "--args", "f32[2000]=1", "f32[2000]=2", *REST)
+    assert ran.code == 0 and "the grid holds no workgroups, so nothing was executed" in ran.out
+    assert hkc("emulate", ADD, "--grid", "0,3", "--args", "f32[1]", "f32[1]", *REST, "--check", "--json").code == 0
+    words = ("emulate", ADD, "--grid", 2, "--args", "f32[2000]", "f32[2000]=2", *REST, "--limit", "40")
+    ran = hkc(*words)
+    assert ran.code == 1 and ran.out == "" and "HK709" in ran.err
+    ran = hkc(*words, "--check", "--json")
+    checks = [f["check"] for f in ran.json["findings"]]
+    assert ran.code == 1 and checks[-1] == "endless-loop" and ran.json["instructions"] is None

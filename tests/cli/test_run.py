@@ -153,3 +153,12 @@ def test_a_kernel_without_outputs(hkc: Command, tmp_path: Path) -> None:
     assert ran.code == 1
     assert ran.err.startswith(f"{path}:1:")
     assert "error[HK" in ran.err
+
+
+def test_several_orders_of_waves(hkc: Command, examples: Path) -> None:
+    words = ("run", examples / "softmax.hk", "--arch", "gfx942", "--set", "M=3,N=70", "--interleavings", "3")
+    ran = hkc(*words, "--json")
+    assert ran.code == 0 and (ran.json["interleavings"], ran.json["order"], ran.json["ok"]) == (3, 0, True)
+    assert "3 orders of waves" in hkc(*words).out
+    ran = hkc(*words, "--device", "reference")
+    assert ran.code == 2 and "only runs on the emulator can be stopped, traced, watched and interleaved" in ran.err

@@ -119,7 +119,6 @@ def test_a_wrong_kernel_name_lists_the_right_ones(compiled):
 def test_foreign_files(compiled):
     assert code_of(b"") == "HK601"
     assert code_of(b"#!/bin/sh\n") == "HK601"
-    assert code_of(b"__CLANG_OFFLOAD_BUNDLE__" + bytes(100)) == "HK601"
     assert code_of(b"\x7fELF") == "HK603"
     assert code_of(Path("/proc/self/exe").read_bytes()) == "HK602"
     assert code_of(patched(compiled.hsaco, 4, b"\x01")) == "HK602"  # 32 bit
