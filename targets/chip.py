@@ -167,6 +167,13 @@ class Chip:
         self._check_peaks()
         self._check_mfma_names()
 
+    @property
+    def eight_bits(self) -> Mapping[str, str]:
+        """The element types that its conversions of 8-bit floats know, by the names that its instructions have for
+        them."""
+        kind = {"ocp": ("f8e4m3fn", "f8e5m2"), "fnuz": ("f8e4m3fnuz", "f8e5m2fnuz")}[self.fp8]
+        return dict(zip(("fp8", "bf8"), kind, strict=True))
+
     def has(self, feature: str) -> bool:
         """Does the chip have one of `FEATURES`? Raises `KeyError` for any other name."""
         if feature not in FEATURES:

@@ -1,18 +1,21 @@
 """How elements change their dtype, on per-lane vectors. Worker process only.
 
 Floats of 8, 6 and 4 bits are codes in i8 and go through f32, which holds all of their values: decoding moves the code's
-fields to where f32 has them and scales by a power of two, encoding rounds integers. Both need no instruction that only
-some chips have.
+fields to where f32 has them and scales by a power of two, encoding rounds integers. Where the chip has instructions for
+a format (`EncodeF8`), they do it; all else needs no instruction that only some chips have.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from hkc.dialects import build
+from hkc.dialects.load import create
 from hkc.dialects.tile.convert import integer_range, largest
+from hkc.dialects.wave.convert import DecodeF8, EncodeF8
 from hkc.support.dtypes import DTYPES, DType
 
 MANTISSA, BIAS, INFINITY = 23, 127, 0x7F800000
@@ -50,20 +53,25 @@ FORMATS = {
 """The OCP formats and AMD's FNUZ ones (facts of the formats' specifications; e8m0 has its own rules)."""
 
 
-def convert(v: Any, source: str, target: str, saturate: bool, rounding: str) -> Any:
-    """A vector of `source` elements as one of `target` elements."""
+def convert(v: Any, source: str, target: str, saturate: bool, rounding: str, native: Mapping[str, str]) -> Any:
+    """A vector of `source` elements as one of `target` elements. `native` are the 8-bit floats that the chip itself
+    converts, with its names for them."""
     if DTYPES[source].is_narrow and source != target:
-        v, source = decode(v, source), "f32"
+        v = create(DecodeF8, v, format=native[source]).result if source in native else decode(v, source)
+        source = "f32"
     if source == target:
         return v
-    old, new = DTYPES[source], DTYPES[target]
+    old, new, toward_zero = DTYPES[source], DTYPES[target], rounding == "toward_zero"
     if new.kind == "bool":
         return build.cmpf("une", v, build.zero(v.type)) if old.is_float else build.cmp("ne", v, 0)
-    if old.is_float and new.is_float:
-        return _to_float(v, old, new, saturate, rounding == "toward_zero")
     if new.is_float:
-        wide, kind = _exact(v, old, new)
-        return wide if kind == new else _to_float(wide, kind, new, saturate, rounding == "toward_zero")
+        v, old = (v, old) if old.is_float else _exact(v, old, new)
+        if not new.is_narrow:
+            return v if old == new else _to_float(v, old, new, saturate, toward_zero)
+        v = _to_f32(v, old, new, saturate, toward_zero)
+        if target in native and not toward_zero:
+            return create(EncodeF8, v, format=native[target]).result
+        return encode(v, target, toward_zero)
     if old.is_float:
         return _to_integer(v, old, new, saturate, rounding == "nearest_even")
     return _integers(v, old, new, saturate)
@@ -95,21 +103,28 @@ def _abs(v: Any) -> Any:
 
 
 def _to_float(v: Any, old: DType, new: DType, saturate: bool, toward_zero: bool) -> Any:
-    if old.bits == 16 and (new.bits == 16 or new.is_narrow or saturate):
+    if old.bits == 16 and (new.bits == 16 or saturate):
         return _to_float(_as("extf", v, "f32"), DTYPES["f32"], new, saturate, toward_zero)
     if saturate:
         v = _clamp(v, largest(new))
     if old.name == "f64" and new.bits < 32 and not toward_zero:
         # One rounding: the code generator's own way from f64 to bf16 has two.
         v, old = _round_to_odd(v), DTYPES["f32"]
-    if new.is_narrow:
-        return encode(v if old.name == "f32" else _cut(v), new.name, toward_zero)
     if new.bits > old.bits:
         return _as("extf", v, new.name)
     if new == old:
         return v
     near = _as("truncf", v, new.name)
     return _stepped_back(near, v, old) if toward_zero else near
+
+
+def _to_f32(v: Any, old: DType, new: DType, saturate: bool, toward_zero: bool) -> Any:
+    """f32 that a narrow float is then made of, with as much of the number as its rounding asks for."""
+    v = _as("extf", v, "f32") if old.bits == 16 else v
+    v = _clamp(v, largest(new)) if saturate else v
+    if old.name != "f64":
+        return v
+    return _cut(v) if toward_zero else _round_to_odd(v)
 
 
 def _clamp(v: Any, top: float) -> Any:

@@ -106,7 +106,8 @@ class Cast:
         source = low.dtype_name(op.operands[0], low.option(op, "from_unsigned", False))
         target = low.dtype_name(op.results[0], low.option(op, "to_unsigned", False))
         how = low.option(op, "saturate", False), low.option(op, "rounding", "")
-        low.values[op.results[0]] = [convert(v, source, target, *how) for v in low.fragments(op.operands[0])]
+        native = {dtype: name for name, dtype in low.chip.eight_bits.items()}
+        low.values[op.results[0]] = [convert(v, source, target, *how, native) for v in low.fragments(op.operands[0])]
 
 
 def _known(kind: Any) -> DType:

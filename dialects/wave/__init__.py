@@ -1,5 +1,5 @@
 """`hkc_wave`: how it is computed, per lane and per wave. Importing the package fills the registry."""
 
-from hkc.dialects.wave import atomic, ids, lanes, lds, memory, mfma, sync
+from hkc.dialects.wave import atomic, convert, ids, lanes, lds, memory, mfma, sync
 
-__all__ = ["atomic", "ids", "lanes", "lds", "memory", "mfma", "sync"]
+__all__ = ["atomic", "convert", "ids", "lanes", "lds", "memory", "mfma", "sync"]

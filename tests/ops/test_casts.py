@@ -10,7 +10,12 @@ import pytest
 from contract import CHIPS
 from program import along, bits
 
+from hkc.frontend.check import check
+from hkc.frontend.parse import parse
+from hkc.support import worker
 from hkc.support.dtypes import DTYPES
+from hkc.support.errors import Source
+from hkc.targets.chip import load
 
 EIGHT = ("f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz")
 SMALL = ("f6e2m3", "f6e3m2", "f4e2m1")
@@ -122,6 +127,52 @@ def test_some_f16_are_encoded(name: str, saturate: bool, arch: str) -> None:
     with np.errstate(all="ignore"):
         wanted = (np.clip(x.astype(np.float32), -top, top) if saturate else x).astype(kind(name))
     np.testing.assert_array_equal(bits(found), bits(wanted))
+
+
+def borders(name: str) -> Any:
+    """f32 on both sides of every place at which the nearest code changes: between two codes, at the largest, at 0.
+    Rounding is monotonic, so what is right here is right everywhere."""
+    values = np.unique(codes(name).astype(np.float64)[np.isfinite(codes(name).astype(np.float64))])
+    step = values[-1] - values[-2]
+    values = np.concatenate([[values[0] - step], values, [values[-1] + step]])
+    middles = ((values[1:] + values[:-1]) / 2).astype(np.float32)
+    near = [np.nextafter(middles, np.float32(end)) for end in (-np.inf, np.inf)]
+    rest = np.float32([0.0, -0.0, 1e-45, -1e-45, 1e30, -1e30, np.inf, -np.inf, np.nan, -np.nan])
+    return np.concatenate([middles, *near, values.astype(np.float32), rest])
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize("saturate", [False, True])
+@pytest.mark.parametrize("name", EIGHT)
+def test_f32_around_every_border_between_codes(name: str, saturate: bool, arch: str) -> None:
+    x = borders(name)
+    found = cast(arch, x, name, "saturate = true" if saturate else "")
+    top = float(ml_dtypes.finfo(kind(name)).max)
+    with np.errstate(all="ignore"):
+        wanted = (np.clip(x, -top, top) if saturate else x).astype(kind(name))
+    np.testing.assert_array_equal(bits(found), bits(wanted))
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+def test_the_chip_converts_what_it_knows(arch: str) -> None:
+    """Its own 8-bit floats take an instruction for two elements each way, bf16 one where the chip has it."""
+    kernel = """kernel k(X: global[f32, M], Y: global[{0}, M], Z: global[f32, M]):
+    i = tile_ids(cdiv(M, 1024))
+    y = cast(load(X, [i * 1024], [1024]), {0})
+    store(Y, [i * 1024], y)
+    store(Z, [i * 1024], cast(y, f32))
+"""
+    chip = load(arch)
+    for name, dtype in chip.eight_bits.items():
+        text = assembly(kernel.format(dtype), arch)
+        assert f"v_cvt_pk_{name}_f32" in text and f"v_cvt_pk_f32_{name}" in text and "v_rndne" not in text
+    if chip.has("bf16_convert"):
+        assert "v_cvt_pk_bf16_f32" in assembly(kernel.format("bf16"), arch)
+
+
+def assembly(text: str, arch: str) -> str:
+    checked = check(parse(Source("cast.hk", text)))
+    return str(worker.call("hkc.pipeline:compile_kernel", checked, arch, ("asm",)).texts["asm"])
 
 
 INTEGERS = ("i8", "u8", "i16", "u16", "i32", "u32", "i64")
