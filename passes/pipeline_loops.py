@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar
 
 from hkc.dialects import build
@@ -150,6 +151,8 @@ def _slice(roots: Iterable[Any], body: list[Any]) -> set[Any]:
 
 
 def _pipeline(function: Any, loop: Any, parts: _Parts, chip: Chip) -> None:
+    if _overlap(parts.buffers):
+        return
     used = _lds_end(function)
     room = used + sum(map(_padded, parts.buffers)) <= chip.lds.bytes
     if not room and parts.copies:
@@ -170,6 +173,12 @@ def _pipeline(function: Any, loop: Any, parts: _Parts, chip: Chip) -> None:
 def _lds_end(function: Any) -> int:
     allocations = (op for op in walk(function) if op.name == "hkc_wave.lds_alloc")
     return max((op.attributes["offset"].value + _padded(op.results[0]) for op in allocations), default=0)
+
+
+def _overlap(buffers: list[Any]) -> bool:
+    """Do buffers share LDS, for want of room? Then each is free only while the others are not needed."""
+    places = sorted((b.owner.attributes["offset"].value, _padded(b)) for b in buffers)
+    return any(start + size > following for (start, size), (following, _) in pairwise(places))
 
 
 def _padded(buffer: Any) -> int:

@@ -202,8 +202,8 @@ def _assign(buffers: list[_Buffer], parts: Sequence[Any]) -> int:
 
 
 def _part(function: Any, op: Any) -> Any:
-    """The outermost op of the kernel that `op` lies in: a loop, or `op` itself."""
-    while op.parent != function.operation:
+    """The innermost loop that `op` lies in; outside loops, the outermost op of the kernel that holds it."""
+    while op.parent != function.operation and op.name not in ("scf.for", "scf.while"):
         op = op.parent
     return op
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
-from matrix_products import compiled
+from matrix_products import compiled, operands
 
 from hkc.support.errors import HkcError
 
@@ -50,3 +51,10 @@ def test_buffers_share_where_they_would_not_fit_side_by_side() -> None:
     kernel = compiled("NT", "gfx942", T="f32", BM=192, BN=192, BK=64)
     assert [buffer.offset for buffer in kernel.binary.lds] == [0, 0]
     assert kernel.lds_bytes == 49152
+
+
+def test_buffers_that_share_are_not_filled_ahead() -> None:
+    a, b, exact = operands("NT", "bf16", 128, 64, 600)
+    kernel = compiled("NT", "gfx942", BM=128, BN=64, BK=256)
+    assert [buffer.offset for buffer in kernel.binary.lds] == [0, 0]
+    assert np.array_equal(kernel(a, b, device="emulator"), exact)
