@@ -37,21 +37,24 @@ class Format:
         """Registers that one lane fills."""
         return max(1, self.nbytes // 4)
 
+    def kept(self, i: int) -> str:
+        """Which half of the `i`th register a load fills; empty for all of it."""
+        return self.half
+
     def widen(self, words: Words) -> Words:
-        """Sign-extend where the load is signed."""
+        """What memory holds → what registers get: sign-extend where the load is signed."""
         if not self.signed:
             return words
         kind: Any = {1: np.int8, 2: np.int16}[self.nbytes]
         return words.astype(kind).astype(np.int32).view(np.uint32)
 
-    def merge(self, word: U32, old: U32) -> U32:
-        """A `d16` result beside the half that stays."""
-        low = np.uint32(0xFFFF)
-        if self.half == "low":
-            return (old & ~low) | (word & low)
-        if self.half == "high":
-            return (old & low) | word << np.uint32(16)
-        return word
+
+def _merge(half: str, word: U32, old: U32) -> U32:
+    """A `d16` result beside the half that stays."""
+    low = np.uint32(0xFFFF)
+    if half == "low":
+        return (old & ~low) | (word & low)
+    return (old & low) | word << np.uint32(16)
 
 
 FORMATS = {
@@ -93,9 +96,8 @@ def load(w: Waves, target: Target, form: Format, register: int, addresses: U64, 
     after: tuple[Happen, ...] = ()
     if state.listeners:
         mask, after = announce(w, target.name, "load", target.counter, addresses, mask, form.nbytes)
-    old = None
-    if form.half:
-        old = w.read(register).copy()
+    old = {i: w.read(register + i).copy() for i in range(form.words) if form.kept(i)}
+    if old:
         w.taint = None
     for i in range(form.words):
         state.launch_flight(register + i, w.rows, written)
@@ -109,7 +111,7 @@ def load(w: Waves, target: Target, form: Format, register: int, addresses: U64, 
         if not lanes.all():
             words = np.where(lanes[..., None], words, np.uint32(0))
         for i in range(form.words):
-            word = words[..., i] if old is None else form.merge(words[..., i], old[picked])
+            word = _merge(form.kept(i), words[..., i], old[i][picked]) if i in old else words[..., i]
             state.land(register + i, rows, written[picked], word)
 
     state.outstanding.defer(target.counter, w.rows, followed(happen, after))
@@ -149,16 +151,20 @@ def store(w: Waves, target: Target, form: Format, register: int, addresses: U64,
     """Issue a store of `form` from `register` and the following ones."""
     if w.taint is not None:
         w.consume("an address")
-    words = data(w, form, register)
+    store_words(w, target, data(w, form, register), form.nbytes, addresses, mask)
+
+
+def store_words(w: Waves, target: Target, words: Words, nbytes: int, addresses: U64, mask: Mask) -> None:
+    """Issue a store of `words` [waves, lanes, words], of which `nbytes` count."""
     if w.taint is not None:
         w.consume("a stored value")
     state, by = w.state, w.by
     after: tuple[Happen, ...] = ()
     if state.listeners:
-        mask, after = announce(w, target.name, "store", target.counter, addresses, mask, form.nbytes, words)
+        mask, after = announce(w, target.name, "store", target.counter, addresses, mask, nbytes, words)
 
     def happen(rows: Rows, picked: Picked) -> None:
-        target.put(state, rows, addresses[picked], mask[picked], words[picked], form.nbytes, by)
+        target.put(state, rows, addresses[picked], mask[picked], words[picked], nbytes, by)
 
     state.outstanding.defer(target.counter, w.rows, followed(happen, after))
 

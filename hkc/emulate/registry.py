@@ -27,7 +27,7 @@ _FAMILIES: dict[str, Build] = {}
 _MODULES = (
     "salu", "control", "relative", "smem", "smem_store", "valu_int", "valu_float", "valu_half", "valu_wide",
     "valu_media", "compare", "convert", "convert_small", "convert_scaled", "packed", "lane", "lds", "lds_more",
-    "buffer", "vmem", "mfma", "smfmac", "transcendental", "trig", "divide",
+    "buffer", "typed", "vmem", "mfma", "smfmac", "transcendental", "trig", "divide",
 )  # fmt: skip
 
 

@@ -48,8 +48,11 @@ class Places:
         return self
 
 
-def _addressing(instruction: Decoded, context: Context) -> Callable[[Waves], Places]:
-    """The text's operands are: data, address (register, pair or off), descriptor, scalar offset."""
+def addressing(instruction: Decoded, context: Context) -> Callable[[Waves], Places]:
+    """Where a buffer instruction leads.
+
+    The text's operands are: data, address (register, pair or off), descriptor, scalar offset.
+    """
     operands = instruction.operands[-3:]
     vector, descriptor = operands[0], operands[1].index
     soffset = scalar_reader(operands[2], 32, instruction)
@@ -101,7 +104,7 @@ def _swizzled(
 
 def _load(form: access.Format) -> Callable[[Decoded, Context], Step]:
     def build(instruction: Decoded, context: Context) -> Step:
-        places = _addressing(instruction, context)
+        places = addressing(instruction, context)
         if instruction.flag("lds"):
             return _load_lds(instruction, context, form, places)
         register = context.vector(instruction.operands[0])
@@ -143,7 +146,7 @@ def _load_lds(instruction: Decoded, context: Context, form: access.Format, place
 
 def _store(form: access.Format) -> Callable[[Decoded, Context], Step]:
     def build(instruction: Decoded, context: Context) -> Step:
-        places = _addressing(instruction, context)
+        places = addressing(instruction, context)
         register = context.vector(instruction.operands[0])
 
         def step(w: Waves) -> None:
@@ -168,7 +171,7 @@ def _atomic(name: str) -> Callable[[Decoded, Context], Step]:
     combine, keep, given = atomics.table()[name]
 
     def build(instruction: Decoded, context: Context) -> Step:
-        places = _addressing(instruction, context)
+        places = addressing(instruction, context)
         register = context.vector(instruction.operands[0])
         result = register if instruction.flag("sc0") else None
 
