@@ -111,13 +111,11 @@ def _announce_flat(
     nbytes: int,
     words: Words | None,
 ) -> tuple[Mask, tuple[Happen, ...]]:
-    from hkc.emulate.operands import PRIVATE_BASE, SHARED_BASE
+    from hkc.emulate.operands import PRIVATE_BASE
 
-    window = addresses >> np.uint64(32)
-    low = addresses & np.uint64(0xFFFFFFFF)
-    lds, scratch = window == SHARED_BASE >> 32, window == PRIVATE_BASE >> 32
+    scratch = addresses >> np.uint64(32) == PRIVATE_BASE >> 32
     parts: tuple[tuple[SpaceName, Mask, NDArray[np.uint64]], ...] = (
-        ("lds", lds, low), ("scratch", scratch, low), ("global", ~lds & ~scratch, addresses),
+        ("scratch", scratch, addresses & np.uint64(0xFFFFFFFF)), ("global", ~scratch, addresses),
     )  # fmt: skip
     left, after = np.zeros_like(mask), list[Happen]()
     for space, here, at in parts:

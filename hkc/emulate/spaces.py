@@ -1,4 +1,4 @@
-"""The four kinds of addresses: global, LDS, scratch, and flat ones that may be any of these."""
+"""The four kinds of addresses: global, LDS, scratch, and flat ones, outside LDS, that may be either of the others."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hkc.emulate.decode import Decoded
 from hkc.emulate.faults import memory_fault
 from hkc.emulate.memory import Mask, Offsets, Space, Words
 from hkc.emulate.observe import SpaceName
-from hkc.emulate.operands import PRIVATE_BASE, SHARED_BASE
+from hkc.emulate.operands import PRIVATE_BASE
 from hkc.emulate.outstanding import Rows
 from hkc.emulate.state import LANES, State
 from hkc.emulate.waves import U64
@@ -59,15 +59,12 @@ def _scratch(s: State, rows: Rows, at: U64, mask: Mask, n: int, by: Decoded) -> 
 
 
 def _flat(s: State, rows: Rows, at: U64, mask: Mask, n: int, by: Decoded) -> Parts:
-    window = at >> np.uint64(32)
-    low = at & np.uint64(0xFFFFFFFF)
-    shared, private = window == SHARED_BASE >> 32, window == PRIVATE_BASE >> 32
+    """Scratch or global memory; what is in LDS is another counter's and never comes here."""
+    private = at >> np.uint64(32) == PRIVATE_BASE >> 32
     parts: Parts = []
-    if (mask & shared).any():
-        parts += _lds(s, rows, low, mask & shared, n, by)
     if (mask & private).any():
-        parts += _scratch(s, rows, low, mask & private, n, by)
-    if (plain := mask & ~shared & ~private).any():
+        parts += _scratch(s, rows, at & np.uint64(0xFFFFFFFF), mask & private, n, by)
+    if (plain := mask & ~private).any():
         parts += _global_spaces(s, rows, at, plain, n, by)
     return parts
 

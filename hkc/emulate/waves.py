@@ -111,6 +111,16 @@ class Waves:
             unwritten[self.rows] = False if self.scalar_taint is None else self.scalar_taint
             state.scc_unwritten = unwritten if unwritten.any() else None
 
+    def some(self, chosen: NDArray[np.bool_]) -> Waves:
+        """Those of these waves, executing the same instruction."""
+        if chosen.all():
+            return self
+        part = Waves(self.state, self.rows[chosen])
+        part.instruction = self.instruction
+        part.taint = None if self.taint is None else self.taint[chosen]
+        part.scalar_taint = None if self.scalar_taint is None else self.scalar_taint[chosen]
+        return part
+
     # vector registers
 
     def read(self, register: int) -> U32:

@@ -11,7 +11,7 @@ from hkc.emulate.decode import M0, Decoded, Operand
 from hkc.emulate.faults import unsupported, wrong_chip
 from hkc.emulate.memory import Mask
 from hkc.emulate.observe import announce, followed
-from hkc.emulate.operands import join, scalar_reader
+from hkc.emulate.operands import SHARED_BASE, join, scalar_reader
 from hkc.emulate.outstanding import Happen, Picked, Rows
 from hkc.emulate.registry import Context, Step, op
 from hkc.emulate.waves import U64, Waves
@@ -57,16 +57,44 @@ def _addressing(instruction: Decoded, context: Context, vector: Operand, scalar:
     return rule(instruction, context, vector, scalar)
 
 
+Issue = Callable[[Waves, access.Target, U64, Mask], None]
+
+
+def _issuing(segment: str, address: Address, issue: Issue) -> Step:
+    """The step of a load, store or atomic: what it does to the lanes of each kind of memory.
+
+    A flat access counts on both counters, but its lanes in LDS arrive by the one and all others by the other, and it
+    may overtake there what was issued before; only a wait for 0 is sensible (CDNA ISA guides, "FLAT"). So it counts
+    where its lanes are and nowhere else: that is the least that a wait for another number vouches for.
+    """
+    if segment != "flat":
+        return lambda w: issue(w, _TARGETS[segment], address(w), w.mask)
+
+    def step(w: Waves) -> None:
+        at = address(w)
+        shared = (at >> np.uint64(32) == SHARED_BASE >> 32) & w.mask
+        if not shared.any():
+            issue(w, spaces.FLAT, at, w.mask)
+            return
+        parts = ((spaces.LDS, shared, at & np.uint64(0xFFFFFFFF)), (spaces.FLAT, w.mask & ~shared, at))
+        for target, lanes, places in parts:
+            rows = lanes.any(axis=1)
+            if rows.any():
+                issue(w.some(rows), target, places[rows], lanes[rows])
+
+    return step
+
+
 def _load(segment: str, form: access.Format) -> Callable[[Decoded, Context], Step]:
     def build(instruction: Decoded, context: Context) -> Step:
         operands = instruction.operands
         address = _addressing(instruction, context, operands[1], operands[2] if len(operands) > 2 else None)
         register = context.vector(operands[0])
 
-        def step(w: Waves) -> None:
-            access.load(w, _TARGETS[segment], form, register, address(w), w.mask, w.mask)
+        def issue(w: Waves, target: access.Target, at: U64, mask: Mask) -> None:
+            access.load(w, target, form, register, at, mask, mask)
 
-        return step
+        return _issuing(segment, address, issue)
 
     return build
 
@@ -77,10 +105,10 @@ def _store(segment: str, form: access.Format) -> Callable[[Decoded, Context], St
         address = _addressing(instruction, context, operands[0], operands[2] if len(operands) > 2 else None)
         register = context.vector(operands[1])
 
-        def step(w: Waves) -> None:
-            access.store(w, _TARGETS[segment], form, register, address(w), w.mask)
+        def issue(w: Waves, target: access.Target, at: U64, mask: Mask) -> None:
+            access.store(w, target, form, register, at, mask)
 
-        return step
+        return _issuing(segment, address, issue)
 
     return build
 
@@ -95,12 +123,10 @@ def _atomic(segment: str, name: str) -> Callable[[Decoded, Context], Step]:
         address = _addressing(instruction, context, operands[0], operands[2] if len(operands) > 2 else None)
         form, register = access.Format(4 * given), context.vector(operands[1])
 
-        def step(w: Waves) -> None:
-            at = address(w)
-            words = access.data(w, form, register)
-            access.atomic(w, _TARGETS[segment], combine, words, keep, result, at, w.mask)
+        def issue(w: Waves, target: access.Target, at: U64, mask: Mask) -> None:
+            access.atomic(w, target, combine, access.data(w, form, register), keep, result, at, mask)
 
-        return step
+        return _issuing(segment, address, issue)
 
     return build
 
