@@ -53,7 +53,6 @@ FAMILIES = {
     "s_scratch_": "scalar access to scratch: its layout is not documented for these chips",
     "ds_gws_": "global wave sync: needs resources that a runtime grants",
     "scratch_load_lds_": "no compiler emits it",
-    "tbuffer_": "typed buffers: graphics", "buffer_load_format": "graphics", "buffer_store_format": "graphics",
 }  # fmt: skip
 
 Rows = dict[str, tuple[str, Decoded]]

@@ -11,7 +11,7 @@ from hkc.emulate.checks import CHECKS, observers
 
 pytestmark = pytest.mark.parametrize("arch", CHIPS)
 
-LOAD = ("s_mov_b32 m0, s8", "global_load_lds_dword v[0:1], off")
+LOAD = ("s_mov_b32 m0, s8", "s_nop 0", "global_load_lds_dword v[0:1], off")
 READ = ("ds_read_b32 v3, v2", "s_waitcnt lgkmcnt(0)")
 END = "s_endpgm"
 
