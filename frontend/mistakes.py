@@ -116,6 +116,14 @@ def _reserved(p: Place) -> HkcError | None:
     return error("HK109", f"`{p.token}` is not in the language", span_of(p.source, p.token), hint=_WORDS.get(p.token))
 
 
+def _import(p: Place) -> HkcError | None:
+    """`import` alone, or within a kernel."""
+    if p.token.type not in ("IMPORT", "FROM"):
+        return None
+    hint = "at the left margin, `from file import function` takes functions from file.hk beside this one"
+    return error("HK109", f"`{p.token}` has no meaning here", span_of(p.source, p.token), hint=hint)
+
+
 def _doubled_operator(p: Place) -> HkcError | None:
     """`&&` and `||` of other languages."""
     word = {"&": "and", "|": "or"}.get(p.token)
@@ -280,6 +288,7 @@ def _anything(p: Place) -> HkcError:
 
 _RULES: tuple[Callable[[Place], HkcError | None], ...] = (
     _reserved,
+    _import,
     _doubled_operator,
     _stray_word,
     _missing_in,

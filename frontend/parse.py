@@ -14,6 +14,7 @@ from lark import Token, Transformer
 
 from hkc.frontend import syntax
 from hkc.frontend.codes import FILE_BYTES, NESTING
+from hkc.frontend.imports import with_imports
 from hkc.frontend.indent import Layout, span_of
 from hkc.frontend.lalr import Machine, UnexpectedCharacter, UnexpectedToken
 from hkc.frontend.mistakes import explain_character, explain_token, shorten
@@ -46,6 +47,15 @@ def parse(source: Source) -> syntax.File:
     """The syntax of a whole file. Raises `HkcError` with the first mistake."""
     if len(source.text) > FILE_BYTES:
         raise error("HK433", f"`{source.name}` has {len(source.text):,} characters; a file may have {FILE_BYTES:,}")
+    file = _syntax(source)
+    if not file.kernels:
+        place = Span(file.source, 1, 1, 1, 1)
+        raise error("HK122", "no kernel in this file", place, hint="a kernel starts with `kernel name(…):`")
+    return with_imports(file, lambda path: _syntax(read(path)))
+
+
+def _syntax(source: Source) -> syntax.File:
+    """What the text itself says."""
     source = Source(source.name, source.text.replace("\r\n", "\n").replace("\r", "\n"))
     with collector.held():
         return _parser().parse(source)
@@ -81,9 +91,7 @@ class _Parser:
 def _file(source: Source, items: list[Any]) -> syntax.File:
     flat = [part for item in items for part in item]
     kernels = tuple(k for k in flat if isinstance(k, syntax.Kernel))
-    if not kernels:
-        place = Span(source, 1, 1, 1, 1)
-        raise error("HK122", "no kernel in this file", place, hint="a kernel starts with `kernel name(…):`")
+    imports = tuple(i for i in flat if isinstance(i, syntax.Import))
     groups: dict[str, list[syntax.Binding]] = {"example": [], "reference": []}
     for item in flat:
         if isinstance(item, tuple):
@@ -93,7 +101,7 @@ def _file(source: Source, items: list[Any]) -> syntax.File:
     functions = tuple(f for f in flat if isinstance(f, syntax.Function))
     examples, references = tuple(groups["example"]), tuple(groups["reference"])
     limit_depth([*kernels, *functions, *constants, *constraints, *examples, *references])
-    return syntax.File(source, constants, constraints, functions, kernels, examples, references)
+    return syntax.File(source, constants, constraints, functions, kernels, examples, references, imports)
 
 
 def limit_depth(nodes: Iterable[syntax.Node]) -> None:
@@ -134,6 +142,10 @@ class _Build(Transformer[Token, Any]):
 
     def start(self, items: list[Any]) -> list[Any]:
         return items
+
+    def borrow(self, parts: list[Any]) -> list[syntax.Import]:
+        file, *names = (self._name(p) for p in parts if p.type == "NAME")
+        return [syntax.Import(self._between(file.span, names[-1].span), file, tuple(names))]
 
     def const(self, bindings: list[syntax.Binding]) -> list[syntax.Constant]:
         return [syntax.Constant(b.span, b, tunable=False) for b in bindings]

@@ -255,9 +255,17 @@ class Constraint(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Import(Node):
+    """`from file import function, …`."""
+
+    file: Name
+    names: tuple[Name, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class File:
     """A whole file: constants, functions, kernels, example extents and the oracle's formulas, each in the order of the
-    text."""
+    text, and what it takes from other files."""
 
     source: Source = field(compare=False, repr=False)
     constants: tuple[Constant, ...]
@@ -266,6 +274,7 @@ class File:
     kernels: tuple[Kernel, ...]
     examples: tuple[Binding, ...]
     references: tuple[Binding, ...]
+    imports: tuple[Import, ...] = ()
 
 
 def children(node: Node) -> Iterator[Node]:
