@@ -80,8 +80,8 @@ def unfit(op: Any) -> str | None:
     for value in _values(op):
         text = layout_text(value.type) if isinstance(value.type, ir.RankedTensorType) else None
         try:
-            if text is not None and not DistributedLayout.parse(text).fits(tuple(value.type.shape)):
-                return f"the layout does not fit {value.type}"
+            if text is not None and not DistributedLayout.parse(text).covers(tuple(value.type.shape)):
+                return f"the layout does not cover {value.type}"
         except HkcError as problem:
             return problem.diagnostics[0].message
     return None

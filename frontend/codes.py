@@ -73,7 +73,7 @@ CODES: dict[str, str] = {
     "HK436": "The step of a range is not 0.",
     "HK437": "A kernel has a limited number of operations and calls, once its functions are inlined.",
     "HK451": "A dot needs a matrix instruction of the chip for its element types.",
-    "HK452": "The extents of a dot are multiples of those of a matrix instruction of the chip.",
+    "HK452": "The inner extent of a scaled dot is a multiple of that of a scaled matrix instruction of the chip.",
     "HK453": "All LDS buffers of a kernel fit the LDS that the chip has for a workgroup.",
     "HK455": "Narrow floats are stored, moved, cast and multiplied; to compute, a dtype must have arithmetic.",
     "HK456": "An atomic update needs a dtype that the chip can update atomically.",

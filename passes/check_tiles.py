@@ -31,7 +31,7 @@ FOLDS = frozenset(f"hkc_tile.{name}" for name in ("reduce", "scan", "arg_reduce"
 
 @dataclass(frozen=True)
 class CheckTiles(Pass):
-    """Every `dot` has a matrix instruction of the chip that divides it; every tile has the rank and size we handle.
+    """Every `dot` has a matrix instruction of the chip; every tile has the rank and size we handle.
 
     Before::
 
@@ -122,12 +122,12 @@ def _check_dot(op: Any, chip: Chip) -> None:
     if not known:
         what = "scaled matrix instruction" if scaled else "matrix instruction"
         raise refuse(op, "HK451", f"{chip.name} has no {what} for {a.dtype} x {b.dtype} into {acc.dtype}")
-    m, n, k = a.shape[0], b.shape[1], a.shape[1]
-    if not candidates(chip, a.dtype, b.dtype, acc.dtype, (m, n, k), scaled):
-        smallest = min(known, key=lambda r: (r.m * r.n, r.k))
+    k = a.shape[1]
+    if not candidates(chip, a.dtype, b.dtype, acc.dtype, (a.shape[0], b.shape[1], k), scaled):
+        step = min(r.k for r in known)
         raise refuse(
             op,
             "HK452",
-            f"a dot of {m}x{k} by {k}x{n} {a.dtype} is not a multiple of any matrix instruction of {chip.name}",
-            hint=f"make the tile a multiple of {smallest.n}x{smallest.m}, with {smallest.k} along the inner dim",
+            f"a scaled dot of {k} along the inner dim is no multiple of any scaled matrix instruction of {chip.name}",
+            hint=f"the nearest legal sizes are {' and '.join(str(n) for n in (k - k % step, k + -k % step) if n)}",
         )

@@ -12,6 +12,7 @@ from typing import Any
 
 from hkc.dialects.define import TILE_DIALECT, OpRecord
 from hkc.dialects.forms import walk
+from hkc.dialects.tile.pieces import in_blocks
 from hkc.dialects.translate import element_name, plain_attributes, record_type
 from hkc.layout import DistributedLayout
 from hkc.passes.lds_accesses import weight
@@ -28,13 +29,19 @@ DOTS = ("hkc_tile.dot", "hkc_tile.dot_scaled")
 
 @dataclass(frozen=True, eq=False)
 class Tile:
-    """A tile value: its number, extents, bytes per element, and how often it is made."""
+    """A tile value: its number, extents, bytes per element, how often it is made, and whether its layout must be one of
+    whole blocks."""
 
     number: int
     value: Any
     shape: tuple[int, ...]
     itemsize: int
     weight: int
+    whole: bool
+
+    def may_have(self, layout: DistributedLayout) -> bool:
+        """Can the tile have a layout?"""
+        return layout.fits(self.shape) if self.whole else layout.covers(self.shape)
 
     @property
     def size(self) -> int:
@@ -92,7 +99,7 @@ class LayoutGraph:
         work = [(tile, layout)]
         while work:
             tile, layout = work.pop()
-            if tile in layouts or not layout.fits(self.tiles[tile].shape):
+            if tile in layouts or not self.tiles[tile].may_have(layout):
                 continue
             layouts[tile] = layout
             work += [(other, rule(layout)) for other, rule in self.edges[tile] if other not in layouts]
@@ -115,7 +122,8 @@ class LayoutGraph:
                 number = self._numbers[value] = len(self.tiles)
                 bits = dtype(element_name(value.type.element_type)).bytes
                 count = weight(value.owner) if not isinstance(value, ir.BlockArgument) else weight(value.owner.owner)
-                self.tiles.append(Tile(number, value, tuple(value.type.shape), bits, count))
+                whole = not isinstance(value, ir.BlockArgument) and _wants_whole_blocks(value.owner)
+                self.tiles.append(Tile(number, value, tuple(value.type.shape), bits, count, whole))
                 self.edges[number] = []
 
     def _connect(self, op: Any) -> None:
@@ -150,8 +158,8 @@ class LayoutGraph:
 
     def _want(self, op: Any, operand: int, like: Any) -> None:
         """An operand must be held like another tile."""
-        other = self._numbers[like]
-        self.wants.append(Want(op, operand, self._numbers[op.operands[operand]], lambda layouts: layouts[other]))
+        other, rule = self._numbers[like], _in_whole_blocks(like) if _wants_whole_blocks(op) else _same
+        self.wants.append(Want(op, operand, self._numbers[op.operands[operand]], lambda layouts: rule(layouts[other])))
 
     def _connect_regions(self, op: Any) -> None:
         """What a loop carries, or the branches of a conditional give, is one tile under several names."""
@@ -190,17 +198,22 @@ class LayoutGraph:
         self.edges[result].append((operand, backward))
         self.wants.append(Want(op, 0, operand, lambda layouts: backward(layouts[result])))
         if hasattr(record.cls, "forward"):
-            self.edges[operand].append((result, _related(op, record, "forward")))
+            forward, whole = _related(op, record, "forward"), _whole_rule(op)
+            self.edges[operand].append((result, lambda layout: forward(whole(layout))))
 
     def _connect_fold(self, op: Any, record: OpRecord, forward: Rule) -> None:
         """The op works where its first operand is, in a layout of its own making, and the results come from there."""
         tiles = [self._numbers[v] for v in op.operands if is_tile(v)]
-        inside = _held(op, record)
+        held, whole = _held(op, record), _whole_rule(op)
+
+        def inside(layout: DistributedLayout) -> DistributedLayout:
+            return held(whole(layout))
+
         for i, operand in enumerate(op.operands):
             if is_tile(operand):
                 self.wants.append(Want(op, i, self._numbers[operand], lambda layouts: inside(layouts[tiles[0]])))
         for result in op.results:
-            self.edges[tiles[0]].append((self._numbers[result], forward))
+            self.edges[tiles[0]].append((self._numbers[result], lambda layout: forward(whole(layout))))
             self.folds.append(Fold(op, self._numbers[result], lambda layouts: forward(inside(layouts[tiles[0]]))))
 
 
@@ -216,6 +229,22 @@ def _record(op: Any) -> OpRecord | None:
 
 def _same(layout: DistributedLayout) -> DistributedLayout:
     return layout
+
+
+def _wants_whole_blocks(op: Any) -> bool:
+    record = _record(op)
+    return record is not None and getattr(record.cls, "whole_blocks", False)
+
+
+def _whole_rule(op: Any) -> Rule:
+    """In which layout an op wants its first tile that has some layout: one of whole blocks, if it needs those."""
+    return _in_whole_blocks(op.operands[0]) if _wants_whole_blocks(op) else _same
+
+
+def _in_whole_blocks(value: Any) -> Rule:
+    """A layout for a tile, if it reaches beyond it exchanged for one of as many waves and lanes that does not."""
+    shape = tuple(value.type.shape)
+    return lambda layout: in_blocks(layout, shape)
 
 
 def _related(op: Any, record: OpRecord, direction: str) -> Rule:

@@ -12,6 +12,9 @@ from hkc.targets.mfma import BITS, Mfma
 
 Extents = tuple[int, int, int]
 
+TOLERATED = 1.25
+"""How many times the work of the best grid of waves another may do and still be tried."""
+
 GROUP = 32
 """Neighbours along k that share a scale."""
 
@@ -20,14 +23,26 @@ WIDEST = 16
 
 
 def candidates(chip: Chip, a: str, b: str, acc: str, extents: Extents, scaled: bool = False) -> tuple[Mfma, ...]:
-    """Matrix instructions, scaled ones or the others, that divide a dot of (m, n, k), the best first: rate, then the
-    smaller result.
+    """Matrix instructions, scaled ones or the others, for a dot of (m, n, k), the best first: the rate at which they do
+    the dot's own products, then the smaller result.
 
+    Rows and columns beyond the dot are computed and dropped. Along k instructions divide the dot where any does;
+    scaled ones must, since they can't leave scales out.
     A lowered `dot` hands its operands over exchanged, so the instruction's rows are the dot's columns.
     """
-    m, n, k = extents
-    rows = (r for r in chip.mfma_for(b, a, acc, scaled) if not (m % r.n or n % r.m or k % r.k))
-    return tuple(sorted(rows, key=lambda r: (-r.rate, r.m * r.n, r.mnemonic)))
+    rows = chip.mfma_for(b, a, acc, scaled)
+    exact = [r for r in rows if extents[2] % r.k == 0]
+    fitting = exact if exact or scaled else rows
+    return tuple(sorted(fitting, key=lambda r: (-useful_rate(r, extents), r.m * r.n, r.mnemonic)))
+
+
+def useful_rate(row: Mfma, extents: Extents) -> float:
+    """Products per clock that belong to a dot of (m, n, k)."""
+    return (
+        row.rate
+        * math.prod(extents)
+        / math.prod(n + -n % step for n, step in zip(extents, (row.n, row.m, row.k), strict=True))
+    )
 
 
 @dataclass(frozen=True)
@@ -57,14 +72,15 @@ def variants(
 ) -> Iterator[DotLayouts]:
     """Ways to compute a dot whose legality was checked, the most usual first.
 
-    Each instruction of the best rate, with each grid of waves that uses as many of them as can be; waves that find no
-    work hold copies. The order along k is free, as long as both operands have the same: by default each lane holds a
-    run as long as the widest LDS read; with `chained` the order in which lanes hold an accumulator is offered too, so
-    that one dot's result may be another's operand as it lies.
+    Each instruction of the best rate, with each good grid of waves; waves that find no work hold copies. The order
+    along k is free, as long as both operands have the same: by default each lane holds a run as long as the widest LDS
+    read; with `chained` the order in which lanes hold an accumulator is offered too, so that one dot's result may be
+    another's operand as it lies.
     """
     rows = candidates(chip, *dtypes, extents, scaled)
-    for row in (r for r in rows if r.rate == rows[0].rate):
-        for grid in wave_grids(extents[0] // row.n, extents[1] // row.m, waves):
+    best = useful_rate(rows[0], extents)
+    for row in (r for r in rows if useful_rate(r, extents) == best):
+        for grid in wave_grids(-(-extents[0] // row.n), -(-extents[1] // row.m), waves):
             orders = [_own_order(row) if scaled else _run_order(row, dtypes[0], extents[2])]
             if chained and not scaled and (order := _result_order(row)) is not None:
                 orders.append(order)
@@ -102,7 +118,8 @@ def _result_order(row: Mfma) -> Order | None:
 def _layouts(row: Mfma, extents: Extents, waves: int, grid: tuple[int, int], order: Order) -> DotLayouts:
     rows, columns = grid
     unit = (rows, columns, waves // (rows * columns))
-    instructions = math.prod(extents) // (row.m * row.n * row.k * rows * columns)
+    steps = (row.n * rows, row.m * columns, row.k)
+    instructions = math.prod(-(-n // step) for n, step in zip(extents, steps, strict=True))
     a, b = row.b_layout().transpose((1, 0)), row.a_layout()
     if not row.scaled:
         a, b = _reordered(a, *order), _reordered(b, *order)
@@ -136,11 +153,19 @@ def _reordered(unit: DistributedLayout, steps: tuple[int, ...], count: int) -> D
 
 
 def wave_grids(row_tiles: int, column_tiles: int, waves: int) -> list[tuple[int, int]]:
-    """Waves along the rows and columns of a result of so many instruction tiles: those that use the most waves, and
-    first the one in which a wave's part is the squarest, since that is what its operand reads cost."""
+    """Waves along the rows and columns of a result of so many instruction tiles, the best first.
+
+    What counts is the instruction tiles of the busiest wave; of a count that waves don't divide, some compute one more
+    than there is. Grids that are a little worse are offered too, since the kernel's other tiles may ask for them. Of
+    equals the first is the one in which a wave's part is the squarest, since that is what its operand reads cost.
+    """
     powers = [1 << i for i in range(waves.bit_length())]
-    splits = [(r, c) for r in powers for c in powers if r * c <= waves and not (row_tiles % r or column_tiles % c)]
-    most = max(r * c for r, c in splits)
-    return sorted(
-        ((r, c) for r, c in splits if r * c == most), key=lambda s: (row_tiles // s[0] + column_tiles // s[1], -s[0])
-    )
+    parts = {
+        (r, c): (-(-row_tiles // r), -(-column_tiles // c))
+        for r in powers
+        for c in powers
+        if r * c <= waves and r < 2 * row_tiles and c < 2 * column_tiles
+    }
+    least = min(map(math.prod, parts.values()))
+    good = [grid for grid, part in parts.items() if math.prod(part) <= TOLERATED * least]
+    return sorted(good, key=lambda grid: (math.prod(parts[grid]), sum(parts[grid]), math.prod(grid), -grid[0]))

@@ -107,7 +107,7 @@ def _waves(function: Any, chip: Chip) -> int:
         if op.name in DOTS:
             row = candidates(chip, *_dot_dtypes(op), _dot_extents(op), _is_scaled(op))[0]
             m, n, _ = _dot_extents(op)
-            counts.append(math.prod(wave_grids(m // row.n, n // row.m, 4)[0]))
+            counts.append(math.prod(wave_grids(-(-m // row.n), -(-n // row.m), 4)[0]))
     lanes = chip.compute.wave
     return min(*counts, max(1, 1 << max(0, (elements // lanes).bit_length() - 1)))
 
@@ -191,15 +191,21 @@ class _Search:
         return min(WIDEST // tile.itemsize, 1 << max(0, spread.bit_length() - 1))
 
     def _shares(self, tile: Tile) -> Iterator[DistributedLayout]:
-        """Other ways to share a loaded matrix: each lane holds several rows of its neighbours, so that it can write
-        runs down the columns to LDS."""
+        """Other ways to share a loaded matrix: as one of the next powers of two, where waves would hold copies else;
+        and each lane holding several rows of its neighbours, so that it can write runs down the columns to LDS."""
         if len(tile.shape) != 2:
             return
-        lanes = self.waves * self.chip.compute.wave
-        for vector in (self._vector(tile), self._vector(tile) // 2):
-            rows = min(tile.size // (lanes * max(vector, 1)), WIDEST // tile.itemsize, tile.shape[0] & -tile.shape[0])
-            if vector * tile.itemsize >= 4 and rows > 1:
-                yield _with_rows(tile.shape, self.waves, vector, 1 << (rows.bit_length() - 1), self.chip.compute.wave)
+        wave = self.chip.compute.wave
+        powers = tuple(1 << (n - 1).bit_length() for n in tile.shape)
+        for shape in dict.fromkeys((tile.shape, powers)):
+            if shape != tile.shape:
+                yield blocked(shape, self.waves, self._vector(tile), 1, wave)
+            for vector in (self._vector(tile), self._vector(tile) // 2):
+                rows = min(
+                    tile.size // (self.waves * wave * max(vector, 1)), WIDEST // tile.itemsize, shape[0] & -shape[0]
+                )
+                if vector * tile.itemsize >= 4 and rows > 1:
+                    yield _with_rows(shape, self.waves, vector, 1 << (rows.bit_length() - 1), wave)
 
     # -- cost
 

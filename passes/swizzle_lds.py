@@ -121,7 +121,7 @@ def _direct(op: Any, chip: Chip, kind: Kind) -> tuple[Candidate, DistributedLayo
     except HkcError:
         return None  # no map keeps as many bytes together
     layout = direct_layout(chosen.map, target.waves, target.lanes, DIRECT_BYTES)
-    if layout is None or not layout.fits(shape):
+    if layout is None or layout.covered(op.results[0].type.shape) != shape:
         return None
     loaded = _through(chain, layout)
     return (chosen, layout) if loaded.contiguous(loaded.rank - 1) * itemsize == DIRECT_BYTES else None
@@ -160,9 +160,11 @@ def _load_directly(op: Any, layout: DistributedLayout) -> None:
 
 
 def _tile(op: Any) -> tuple[tuple[int, ...], int]:
-    """Extents and bytes per element of the tile that is converted."""
+    """Extents in LDS and bytes per element of the tile that is converted: whole blocks of both layouts."""
     kind = op.results[0].type
-    return tuple(kind.shape), dtype(element_name(kind.element_type)).bytes
+    blocks = (parse_layout(layout_text(v.type) or "").block for v in (op.operands[0], op.results[0]))
+    shape = tuple(n + -n % max(ab) for n, *ab in zip(kind.shape, *blocks, strict=True))
+    return shape, dtype(element_name(kind.element_type)).bytes
 
 
 def syntheses(op: Any, chip: Chip) -> tuple[Synthesis, Synthesis | None]:
@@ -212,7 +214,7 @@ def _too_large(buffers: Sequence[_Buffer], chip: Chip) -> Exception:
     """The error that names every tile, the largest first: that one alone does not fit."""
     notes = dict.fromkeys(Note(_size(buffer), span(buffer.op)) for buffer in buffers)
     largest = buffers[0]
-    fitting = _fitting(largest.op.results[0].type.shape, largest.map.bytes, chip)
+    fitting = _fitting(largest.op.results[0].type.shape, largest.map, chip)
     return refuse(
         largest.op,
         "HK453",
@@ -230,8 +232,10 @@ def _size(buffer: _Buffer) -> str:
     return f"{buffer.map.bytes} bytes{padded} for the {by(tile.shape)} {tile.dtype} tile"
 
 
-def _fitting(shape: Sequence[int], size: int, chip: Chip) -> tuple[int, ...]:
-    """The shape with its largest extent cut down to the most that fits, where the whole takes `size` bytes."""
+def _fitting(shape: Sequence[int], held: LdsMap, chip: Chip) -> tuple[int, ...]:
+    """The shape with its largest extent cut down to the most that fits, where the whole is held like that."""
     largest = max(range(len(shape)), key=lambda d: shape[d])
-    fits = shape[largest] * chip.lds.bytes // size // STEP * STEP
+    extent = held.shape[largest]
+    step = STEP if extent == shape[largest] else extent & -extent
+    fits = extent * chip.lds.bytes // held.bytes // step * step
     return tuple(max(STEP, fits) if d == largest else n for d, n in enumerate(shape))

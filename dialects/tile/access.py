@@ -109,12 +109,14 @@ class Window:
         return build.both(*checks)
 
     def width(self) -> int:
-        """Elements per access: neighbours along the last dim, at most 16 bytes, and aligned to their size."""
+        """Elements per access: neighbours along the last dim, at most 16 bytes, aligned to their size, none beyond the
+        tile."""
         if not self._wide:
             return 1
         layout, last = self.layout, len(self.shape) - 1
         count = min(layout.contiguous(last), WIDEST // self.tensor.itemsize)
-        while count > 1 and (self.divisor % count or any(basis[last] % count for basis in layout.lane + layout.wave)):
+        starts = [self.divisor, self.shape[last], *(basis[last] for basis in layout.lane + layout.wave)]
+        while count > 1 and any(start % count for start in starts):
             count //= 2
         return count
 
@@ -149,12 +151,18 @@ class Window:
         return offsets, [self.whole[d] for d in masked if d not in self.assured]
 
     def reach(self, run: Run, offsets: list[Any]) -> Any:
-        """The byte offset that a lane reads without a mask: out of range where its vector lies outside. What decides
-        that is the same in all trips of a loop."""
-        offset = self.byte_offset(run, offsets)
-        if not self.vectors:
-            return offset
-        return build.select(self._valid(run, [len(self.shape) - 1]), offset, build.i32(OUT_OF_RANGE))
+        """The byte offset that a lane reads without a mask: out of range where its vector lies outside, or beyond the
+        tile. What decides that is the same in all trips of a loop."""
+        outside = [self._valid(run, [len(self.shape) - 1])] if self.vectors else []
+        return _where([*outside, *self._in_tile(run)], self.byte_offset(run, offsets))
+
+    def _in_tile(self, run: Run) -> Iterator[Any]:
+        """What says that a lane's run does not lie beyond the tile, an i1 for each dim along which it may."""
+        origin = self.origins[run.fragment]
+        for dim in self.layout.reaches_beyond(self.shape):
+            if origin[dim] + self.layout.block[dim] > self.shape[dim]:
+                at = self.low.coordinate_value(self.layout, dim, run.register, origin[dim])
+                yield build.cmp("ult", at, self.shape[dim])
 
     def apart(self, offsets: list[Any]) -> tuple[list[Any], list[Any]]:
         """The offsets without those along `assured` dims, and what these come to in bytes (a list of at most one): less
@@ -217,9 +225,7 @@ class Window:
         original = self.low.originals(self.layout)
         for run in self.runs(self.width()):
             part = self._to_memory(build.slice_vector(fragments[run.fragment], run.register, run.count))
-            offset = self.byte_offset(run)
-            if original is not None:
-                offset = build.select(original, offset, build.i32(OUT_OF_RANGE))
+            offset = _where([*self._in_tile(run), *([] if original is None else [original])], self.byte_offset(run))
             create(BufferStore, part, self.tensor.buffer, offset)
 
     def _store_masked(self, fragments: list[Any]) -> None:
@@ -235,3 +241,8 @@ class Window:
                 create(BufferStore, value, self.tensor.buffer, offset)
             else:
                 create(GlobalStore, value, self.tensor.pointer, offset, mask, align=self.tensor.itemsize)
+
+
+def _where(conditions: Sequence[Any], offset: Any) -> Any:
+    """An offset where all conditions hold, out of range elsewhere."""
+    return build.select(build.both(*conditions), offset, build.i32(OUT_OF_RANGE)) if conditions else offset

@@ -14,7 +14,8 @@ from typing import Any
 
 from hkc.dialects import build
 from hkc.dialects.load import create
-from hkc.dialects.tile.convert import integer_range, largest
+from hkc.dialects.tile.convert import largest
+from hkc.dialects.tile.reduce import integer_range
 from hkc.dialects.wave.convert import DecodeF8, EncodeF8
 from hkc.support.dtypes import DTYPES, DType
 

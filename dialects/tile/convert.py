@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hkc.dialects.define import BOOL, TEXT, TILE, Mismatch, operand, option, result, tile_op
-from hkc.dialects.tile.reduce import unsigned_view
+from hkc.dialects.tile.reduce import integer_range, unsigned_view
 from hkc.dialects.types import TileType
 from hkc.layout import DistributedLayout
 from hkc.support.dtypes import DType, from_numpy
@@ -114,11 +114,6 @@ def _known(kind: Any) -> DType:
     found = from_numpy(np.dtype(kind))
     assert found is not None
     return found
-
-
-def integer_range(kind: DType) -> tuple[int, int]:
-    """The least and the largest number of an integer dtype."""
-    return (0, 2**kind.bits - 1) if kind.kind == "uint" else (-(2 ** (kind.bits - 1)), 2 ** (kind.bits - 1) - 1)
 
 
 def largest(kind: DType) -> float:

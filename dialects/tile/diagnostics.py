@@ -19,6 +19,7 @@ class Assert:
 
     condition = operand(TILE)
     message = attribute(TEXT)
+    whole_blocks = True
     examples = ('"hkc_tile.assert"(%c) {message = "negative"} : (tensor<64x32xi1>) -> ()',)
 
     @staticmethod
@@ -44,6 +45,7 @@ class Print:
 
     values = operand(ANY, variadic=True)
     prefix = attribute(TEXT)
+    whole_blocks = True
     examples = ('"hkc_tile.print"(%x) {prefix = "x = "} : (tensor<64x32xf32>) -> ()',)
 
     @staticmethod

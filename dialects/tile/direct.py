@@ -47,7 +47,7 @@ def _copy(low: Any, source: Any, chain: list[Any], window: Any, offsets: list[An
     if starts is None:
         raise HkcBug(f"lanes that copy {layout} don't land side by side in {lds}")
     size = layout.registers * lds.itemsize
-    first = dict(zip(layout.fragment_offsets(low.shape(source)), starts, strict=True))
+    first = dict(zip(layout.fragment_offsets(lds.shape), starts, strict=True))
     before = build.mul(low.identity("wave"), layout.lanes * size)
     own, uniform = window.apart(offsets)
     for run in window.runs(layout.registers):

@@ -89,7 +89,8 @@ class Dot:
     def lower(low: Any, op: Any) -> None:
         # The instruction gets the operands exchanged, and so computes the transpose: a lane then holds neighbours along
         # a row of the result, which is what stores want.
-        a, b, acc = (low.fragments(v) for v in op.operands)
+        # A layout may reach beyond the tile: rows and columns there are nobody's, but along k they must add nothing.
+        a, b, acc = low.within(op.operands[0], 1, 0), low.within(op.operands[1], 0, 0), low.fragments(op.operands[2])
         rows, depth = low.layout(op.operands[0]).grid(low.shape(op.operands[0]))
         columns = len(b) // depth
         total = list(acc)

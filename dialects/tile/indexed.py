@@ -87,6 +87,7 @@ class Gather:
     axis = attribute(INT)
     d = result(TILE)
     together = True
+    whole_blocks = True
     examples = (
         '%t = "hkc_tile.gather"(%A, %f, %n, %k) {axis = 0 : i64} : (memref<?x?xbf16, strided<[?, ?]>>, bf16,'
         " tensor<64x32xi32>, index) -> tensor<64x32xbf16>",
@@ -139,6 +140,7 @@ class Scatter:
     kind = option(TEXT, "store")
     unsigned = option(BOOL, False)
     together = True
+    whole_blocks = True
     examples = (
         '"hkc_tile.scatter"(%t, %C, %n, %j) {axis = 0 : i64} : (tensor<64x32xf32>, memref<?x?xf32, strided<[?, ?]>>,'
         " tensor<64x32xi32>, index) -> ()",

@@ -13,8 +13,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from hkc.dialects import build
 from hkc.dialects.load import create
 from hkc.dialects.tile.divisibility import divisor
@@ -26,6 +24,7 @@ from hkc.dialects.wave.lds import LdsAlloc, LdsRead, LdsReadTransposed, LdsWrite
 from hkc.dialects.wave.memory import BUFFER, Buffer
 from hkc.dialects.wave.mfma import Mfma, MfmaScaled
 from hkc.layout import DistributedLayout, LdsMap
+from hkc.layout.exchange import register_sources
 from hkc.support.errors import HkcBug
 from hkc.support.mlir import ir
 from hkc.targets.chip import Chip
@@ -271,40 +270,33 @@ class TileLowering(Scalars):
 
     # -- moving elements that stay in their lane
 
+    def within(self, value: Any, dim: int, fill: float) -> list[Any]:
+        """The fragments of a tile, with `fill` for all that its layout holds beyond the tile along `dim`."""
+        layout, shape = self.layout(value), self.shape(value)
+        if dim not in layout.reaches_beyond(shape):
+            return self.fragments(value)
+        found = []
+        for origin, vector in zip(layout.fragment_offsets(shape), self.fragments(value), strict=True):
+            if origin[dim] + layout.block[dim] > shape[dim]:
+                places = (self.coordinate_value(layout, dim, r, origin[dim]) for r in range(layout.registers))
+                inside = build.pack([build.cmp("ult", at, shape[dim]) for at in places])
+                vector = build.select(inside, vector, build.number(fill, vector.type))
+            found.append(vector)
+        return found
+
     def rearrange(self, source: Any, target: Any, project: Callable[[Any], Any]) -> list[Any]:
         """The fragments of `target` from those of `source`, where no element changes its lane.
 
-        `project` takes target coordinates [..., dim] to source coordinates. Raises HkcBug where an element would have
+        `project` takes target coordinates [..., dim] to source coordinates. Raises HK406 where an element would have
         to cross lanes.
         """
-        table = _routes(self.layout(source), self.shape(source), self.layout(target), self.shape(target), project)
+        table = register_sources(
+            self.layout(source), self.shape(source), self.layout(target), self.shape(target), project
+        )
         vectors = self.fragments(source)
         result = []
-        for fragment in table:
+        for fragment in table.tolist():
             first, registers = fragment[0][0], [r for _, r in fragment]
             whole = all(f == first for f, _ in fragment) and registers == list(range(self.layout(source).registers))
             result.append(vectors[first] if whole else build.pack([build.extract(vectors[f], r) for f, r in fragment]))
         return result
-
-
-def _routes(
-    source: DistributedLayout,
-    source_shape: tuple[int, ...],
-    target: DistributedLayout,
-    target_shape: tuple[int, ...],
-    project: Callable[[Any], Any],
-) -> list[list[tuple[int, int]]]:
-    """Per target fragment and register, the source fragment and register that holds its element in the same lane."""
-    wanted = project(target.coordinates(target_shape))
-    held = source.coordinates(source_shape)
-    place = {tuple(int(c) for c in held[f, r, 0, 0]): (f, r) for f, r in np.ndindex(*held.shape[:2])}
-    table = []
-    for f in range(wanted.shape[0]):
-        row = []
-        for r in range(wanted.shape[1]):
-            at = place[tuple(int(c) for c in wanted[f, r, 0, 0])]
-            if not np.array_equal(held[at], wanted[f, r]):
-                raise HkcBug(f"layout {target} of {target_shape} does not follow from {source} of {source_shape}")
-            row.append(at)
-        table.append(row)
-    return table

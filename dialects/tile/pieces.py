@@ -28,6 +28,7 @@ class Slice:
     offsets = attribute(INTS)
     d = result(TILE)
     together = True
+    whole_blocks = True
     examples = tuple(
         f'%t = "hkc_tile.slice"(%x) {{offsets = array<i64: {at}>}} : (tensor<{x}>) -> tensor<{d}>'
         for at, x, d in (
@@ -72,6 +73,7 @@ class Concat:
     axis = attribute(INT)
     d = result(TILE)
     together = True
+    whole_blocks = True
     examples = tuple(
         f'%t = "hkc_tile.concat"(%x, %y) {{axis = {axis} : i64}} : (tensor<{x}>, tensor<{y}>) -> tensor<{d}>'
         for axis, x, y, d in (
@@ -122,6 +124,7 @@ class Item:
 
     x = operand(TILE)
     d = result(ANY)
+    whole_blocks = True
     examples = (
         '%n = "hkc_tile.item"(%x) : (tensor<1xi32>) -> i32',
         '%n = "hkc_tile.item"(%x) : (tensor<1x1xf32>) -> f32',

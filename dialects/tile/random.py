@@ -49,6 +49,7 @@ class Random:
     seed = operand(ANY)
     offsets = operand(INDEX, variadic=True)
     d = result(TILE)
+    whole_blocks = True
     examples = tuple(
         f'%t = "hkc_tile.random"(%s, {at}) : (i64, {", ".join(["index"] * len(at.split(", ")))}) -> tensor<{d}>'
         for at, d in (("%i, %j", "16x64xi32"), ("%b, %h, %i, %j", "32x16xf32"), ("%i", "256xi32"))

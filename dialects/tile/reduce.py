@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from hkc.dialects.define import BOOL, INT, TEXT, TILE, Mismatch, attribute, operand, option, result, tile_op
 from hkc.dialects.types import TileType
 from hkc.layout import DistributedLayout
+from hkc.support.dtypes import DTYPES, DType
 from hkc.support.errors import HkcBug
 
 KINDS = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
@@ -27,6 +29,23 @@ INTEGER_OPS = {"sum": "addi", "prod": "muli", "max": "maxsi", "min": "minsi", "a
 
 UNSIGNED_OPS = {**INTEGER_OPS, "max": "maxui", "min": "minui"}
 """The `arith` op that folds integers without a sign."""
+
+
+def neutral(kind: str, kept: DType) -> float:
+    """The element that changes no fold of this kind."""
+    if kind in LOGICAL:
+        return int(kind == "all")
+    if kind in ("sum", "prod"):
+        return 1 if kind == "prod" else -0.0 if kept.is_float else 0
+    if kept.is_float:
+        return -math.inf if kind == "max" else math.inf
+    least, most = integer_range(kept)
+    return least if kind == "max" else most
+
+
+def integer_range(kind: DType) -> tuple[int, int]:
+    """The least and the largest number of an integer dtype."""
+    return (0, 2**kind.bits - 1) if kind.kind == "uint" else (-(2 ** (kind.bits - 1)), 2 ** (kind.bits - 1) - 1)
 
 
 def check_axis(x: TileType, axis: int) -> None:
@@ -97,7 +116,8 @@ class Reduce:
         fold = folder(low, kind, source, low.option(op, "unsigned", False))
         if any(basis[axis] for basis in layout.wave):
             raise HkcBug(f"a reduction across waves reached the lowering: {layout}")
-        vectors = _fold_registers(low, source, target, axis, fold)
+        fill = neutral(kind, DTYPES[low.dtype_name(source, low.option(op, "unsigned", False))])
+        vectors = _fold_registers(low, source, low.within(source, axis, fill), target, axis, fold)
         for bit, basis in enumerate(layout.lane):
             if basis[axis]:
                 vectors = [fold(v, low.shuffle_xor(v, 1 << bit)) for v in vectors]
@@ -110,14 +130,13 @@ def folder(low: Any, kind: str, value: Any, unsigned: bool) -> Callable[[Any, An
     return lambda a, b: low.build.binary(ops[kind], a, b)
 
 
-def _fold_registers(low: Any, source: Any, target: Any, axis: int, fold: Any) -> list[Any]:
+def _fold_registers(low: Any, source: Any, vectors: list[Any], target: Any, axis: int, fold: Any) -> list[Any]:
     """What each lane can fold by itself, in the order of the coordinates along `axis`."""
     held = low.layout(source).coordinates(low.shape(source))[:, :, 0, 0]
     groups: dict[tuple[int, ...], list[tuple[int, int, int]]] = {}
     for f, r in np.ndindex(*held.shape[:2]):
         at = [int(c) for c in held[f, r]]
         groups.setdefault((*at[:axis], 0, *at[axis + 1 :]), []).append((at[axis], f, r))
-    vectors = low.fragments(source)
     result = []
     for fragment in low.layout(target).coordinates(low.shape(target))[:, :, 0, 0]:
         elements = []

@@ -66,6 +66,7 @@ class Scan:
     d = result(TILE, same="x")
     together = True
     held = staticmethod(_held)
+    whole_blocks = True
     examples = tuple(
         f'%s = "hkc_tile.scan"(%x) {{axis = {axis} : i64, kind = "{kind}"{rest}}} : (tensor<{x}>) -> tensor<{x}>'
         for axis, kind, rest, x in (
@@ -122,6 +123,7 @@ class ScanBy:
     d = result(TILE, variadic=True)
     together = True
     held = staticmethod(_held)
+    whole_blocks = True
     examples = (
         '%p, %q = "hkc_tile.scan_by"(%x, %y) {axis = 1 : i64, combine = @affine} : (tensor<16x32xf32>,'
         " tensor<16x32xf32>) -> (tensor<16x32xf32>, tensor<16x32xf32>)",
@@ -159,6 +161,7 @@ class ReduceBy:
     axis = attribute(INT)
     combine = attribute(SYMBOL)
     d = result(TILE, variadic=True)
+    whole_blocks = True
     examples = (
         '%p, %q = "hkc_tile.reduce_by"(%x, %y) {axis = 0 : i64, combine = @affine} : (tensor<32x16xf32>,'
         " tensor<32x16xf32>) -> (tensor<1x16xf32>, tensor<1x16xf32>)",
@@ -196,6 +199,7 @@ class ArgReduce:
     kind = attribute(TEXT)
     unsigned = option(BOOL, False)
     d = result(TILE)
+    whole_blocks = True
     examples = tuple(
         f'%s = "hkc_tile.arg_reduce"(%x) {{axis = {axis} : i64, kind = "{kind}"}} : (tensor<{x}>) -> tensor<{d}>'
         for axis, kind, x, d in (

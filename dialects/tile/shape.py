@@ -9,7 +9,7 @@ import numpy as np
 
 from hkc.dialects.define import INTS, TILE, Mismatch, attribute, operand, result, tile_op
 from hkc.dialects.types import TileType, extents
-from hkc.layout import DistributedLayout
+from hkc.layout import DistributedLayout, LdsMap
 
 LDS_MAP, LDS_OFFSET, LDS_TRANSPOSED = "hkc.lds_map", "hkc.lds_offset", "hkc.lds_transposed"
 """Attributes of a `convert_layout` that goes through LDS: the buffer's byte map, its offset in bytes, and whether lanes
@@ -109,6 +109,7 @@ class Reshape:
 
     x = operand(TILE)
     d = result(TILE)
+    whole_blocks = True
     examples = tuple(
         f'%t = "hkc_tile.reshape"(%x) : (tensor<{x}>) -> tensor<{d}>'
         for x, d in (
@@ -220,9 +221,13 @@ class ConvertLayout:
             return
         buffer = low.lds_buffer(op.attributes[LDS_MAP].value, op.attributes[LDS_OFFSET].value)
 
+        extents = LdsMap.parse(op.attributes[LDS_MAP].value).shape
+
         def write() -> None:
-            for i, vector in enumerate(low.fragments(source)):
-                low.lds_write(vector, buffer, low.layout(source), i)
+            held = dict(zip(low.layout(source).fragment_offsets(low.shape(source)), low.fragments(source), strict=True))
+            beyond = low.build.zero(low.fragment_type(source))
+            for i, origin in enumerate(low.layout(source).fragment_offsets(extents)):
+                low.lds_write(held.get(origin, beyond), buffer, low.layout(source), i)
 
         if source in low.deferred:
             low.copy_to_lds(source, buffer, op.attributes[LDS_MAP].value, write)
@@ -230,4 +235,7 @@ class ConvertLayout:
             write()
         kind, layout = low.fragment_type(target), low.layout(target)
         read = low.lds_read_transposed if LDS_TRANSPOSED in op.attributes else low.lds_read
-        low.values[target] = [read(buffer, layout, i, kind) for i in range(layout.fragments(low.shape(target)))]
+        places = {origin: i for i, origin in enumerate(layout.fragment_offsets(extents))}
+        low.values[target] = [
+            read(buffer, layout, places[at], kind) for at in layout.fragment_offsets(low.shape(target))
+        ]

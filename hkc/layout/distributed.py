@@ -1,8 +1,8 @@
 """Where the elements of a register tile live: a GF(2)-linear map from (register, lane, wave) bits to coordinates.
 
-The map covers one base block of power-of-two extents; the layout repeats over the grid of base blocks of a tile, so
-any tile whose extents are multiples of the block is legal (48, 80, 96 …). Repetition f holds fragment f: one vector
-of `registers` elements per lane.
+The map covers one base block of power-of-two extents; the layout repeats over the grid of base blocks of a tile.
+Repetition f holds fragment f: one vector of `registers` elements per lane. Where an extent is no multiple of the
+block's, the last blocks reach beyond the tile: what they hold there is no element, and nobody may ask for it.
 """
 
 from __future__ import annotations
@@ -96,14 +96,26 @@ class DistributedLayout:
         return math.prod(self.block).bit_length() - 1
 
     def fits(self, shape: Sequence[int]) -> bool:
-        """Can a tile of this shape have this layout (same rank, each extent a positive multiple of the block's)?"""
-        return len(shape) == self.rank and all(n > 0 and n % b == 0 for n, b in zip(shape, self.block, strict=True))
+        """Is a tile of this shape a grid of whole base blocks (same rank, each extent a positive multiple)?"""
+        return self.covers(shape) and not self.reaches_beyond(shape)
+
+    def covers(self, shape: Sequence[int]) -> bool:
+        """Can a tile of this shape have this layout at all: same rank, no empty dim?"""
+        return len(shape) == self.rank and all(n > 0 for n in shape)
+
+    def reaches_beyond(self, shape: Sequence[int]) -> Vector:
+        """The dims along which the last blocks reach beyond a tile of this shape."""
+        return tuple(d for d, (n, b) in enumerate(zip(shape, self.block, strict=True)) if n % b)
 
     def grid(self, shape: Sequence[int]) -> Vector:
-        """Base blocks per dim. Raises HK404 where the shape does not fit."""
-        if not self.fits(shape):
-            raise error("HK404", f"a {by(shape)} tile is not a grid of {by(self.block)} blocks")
-        return tuple(n // b for n, b in zip(shape, self.block, strict=True))
+        """Base blocks per dim, the last ones whole or not. Raises HK404 where the layout does not cover the shape."""
+        if not self.covers(shape):
+            raise error("HK404", f"a {by(shape)} tile is not covered by {by(self.block)} blocks")
+        return tuple(-(-n // b) for n, b in zip(shape, self.block, strict=True))
+
+    def covered(self, shape: Sequence[int]) -> Vector:
+        """The extents of the grid of base blocks that covers a tile of this shape."""
+        return tuple(n * b for n, b in zip(self.grid(shape), self.block, strict=True))
 
     def fragments(self, shape: Sequence[int]) -> int:
         """Number of fragments of a tile of this shape."""
@@ -134,7 +146,7 @@ class DistributedLayout:
         return tuple(map(tuple, _span(self.register, self.rank).tolist()))
 
     def coordinates(self, shape: Sequence[int]) -> Ints:
-        """The coordinates of every element held: int64 array [fragment, register, lane, wave, dim]."""
+        """The coordinates of all that is held: int64 array [fragment, register, lane, wave, dim]."""
         register, lane, wave = (_span(bases, self.rank) for bases in (self.register, self.lane, self.wave))
         inside = register[:, None, None] ^ lane[None, :, None] ^ wave[None, None, :]
         origins = np.array(self.fragment_offsets(shape), np.int64)

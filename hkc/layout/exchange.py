@@ -5,7 +5,9 @@ elements: each claim is linear in the bits of register, lane and wave, so it hol
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+
+import numpy as np
 
 from hkc.layout.distributed import DistributedLayout
 from hkc.layout.linear import Echelon, Ints
@@ -52,23 +54,29 @@ def same_data(one: DistributedLayout, other: DistributedLayout) -> bool:
 
 
 def register_sources(
-    source: DistributedLayout, target: DistributedLayout, shape: Sequence[int], unit: Sequence[int] = ()
+    source: DistributedLayout,
+    source_shape: Sequence[int],
+    target: DistributedLayout,
+    target_shape: Sequence[int],
+    project: Callable[[Ints], Ints] = lambda at: at,
 ) -> Ints:
     """Where each register of `target` finds its value in its own lane: int64 [fragment, register, 2], the last axis
-    being the source's fragment and register.
+    being the source's fragment and register. `project` takes the target's coordinates [..., dim] to the source's.
 
-    `shape` is the target's tile; along the dims in `unit` the source has extent 1 (it is broadcast, or it is the result
-    of a reduction of the target). Raises HK406 where another lane or wave holds the value.
+    Proved on every element of the tile; what lies beyond it comes from anywhere. Raises HK406 where another lane or
+    wave holds a value, or another register in some lanes.
     """
-    held_shape = [1 if dim in unit else extent for dim, extent in enumerate(shape)]
-    flat = target
-    for dim in unit:
-        flat = flat.reduce(dim)
-    if exchange(source, flat) > Exchange.REGISTERS:
-        raise error("HK406", f"`{flat}` needs values that `{source}` holds in other lanes or lane-dependent registers")
-    needed = target.coordinates(shape)[:, :, 0, 0]
-    needed[..., list(unit)] = 0
-    return source.owners(needed, held_shape)[..., :2]
+    at = target.coordinates(target_shape)
+    real = np.all(at < np.array(target_shape), axis=-1)  # [fragment, register, lane, wave]
+    wanted, held = project(at), source.coordinates(source_shape)
+    table = np.zeros((*at.shape[:2], 2), np.int64)
+    for f, r in zip(*np.nonzero(real.any(axis=(2, 3))), strict=True):
+        lane, wave = np.argwhere(real[f, r])[0]
+        found = np.argwhere(np.all(held[:, :, lane, wave] == wanted[f, r, lane, wave], axis=-1))
+        if not len(found) or np.any((held[tuple(found[0])] != wanted[f, r]).any(axis=-1) & real[f, r]):
+            raise error("HK406", f"`{target}` needs values that `{source}` holds in other lanes or registers of theirs")
+        table[f, r] = found[0]
+    return table
 
 
 def _on_one_block(a: DistributedLayout, b: DistributedLayout) -> tuple[DistributedLayout, DistributedLayout]:

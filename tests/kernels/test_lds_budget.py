@@ -23,11 +23,15 @@ def test_a_tile_beyond_the_lds(arch: str, rows: int, limit: int) -> None:
     with pytest.raises(HkcError) as refused:
         compiled("NT", arch, T="f32", BM=rows + 16, BN=16, BK=64)
     (problem,) = refused.value.diagnostics
-    need = (rows + 16) * 64 * 4
+    held = rows + 64  # four waves share 16 rows each
+    need = held * 64 * 4
     assert problem.code == "HK453"
     assert problem.message == f"this kernel needs {need} bytes of LDS, but a workgroup of {arch} has {limit}"
     assert problem.spans and problem.spans[0].line == 11
-    tiles = [f"{need} bytes for the {rows + 16}x64 f32 tile", "4096 bytes for the 64x16 f32 tile"]
+    tiles = [
+        f"{need} bytes, {48 * 64 * 4} of them padding for the {rows + 16}x64 f32 tile",
+        "4096 bytes for the 64x16 f32 tile",
+    ]
     assert [note.message for note in problem.notes] == tiles
     assert all(note.span and note.span.line == 11 for note in problem.notes)
     assert problem.hint == f"make the tile smaller: {rows}x64 would fit"

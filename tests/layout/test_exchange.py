@@ -69,10 +69,23 @@ def test_register_sources_names_the_same_element(pair):
     shape = tuple(2 * max(a, b) for a, b in zip(source.block, target.block, strict=True))
     if exchange(source, target) > Exchange.REGISTERS:
         with pytest.raises(HkcError, match="HK406"):
-            register_sources(source, target, shape)
+            register_sources(source, shape, target, shape)
         return
-    fragment, register = np.moveaxis(register_sources(source, target, shape), -1, 0)
+    fragment, register = np.moveaxis(register_sources(source, shape, target, shape), -1, 0)
     assert np.array_equal(source.coordinates(shape)[fragment, register], target.coordinates(shape))
+
+
+@settings(max_examples=100)
+@given(pairs(), st.data())
+def test_register_sources_of_tiles_that_blocks_reach_beyond(pair, data):
+    source, target = pair
+    shape = tuple(data.draw(st.integers(1, 2 * max(ab))) for ab in zip(source.block, target.block, strict=True))
+    if exchange(source, target) > Exchange.REGISTERS:
+        return
+    fragment, register = np.moveaxis(register_sources(source, shape, target, shape), -1, 0)
+    needed = target.coordinates(shape)
+    inside = np.all(needed < np.array(shape), axis=-1)
+    assert np.array_equal(source.coordinates(shape)[fragment, register][inside], needed[inside])
 
 
 @given(layouts(), st.data())
@@ -81,7 +94,9 @@ def test_register_sources_of_a_reduction(layout, data):
     shape = tuple(2 * b for b in layout.block)
     reduced = layout.reduce(dim)
     kept_shape = tuple(1 if d == dim else n for d, n in enumerate(shape))
-    fragment, register = np.moveaxis(register_sources(reduced, layout, shape, unit=(dim,)), -1, 0)
+    keep = np.array([d != dim for d in range(layout.rank)])
+    sources = register_sources(reduced, kept_shape, layout, shape, lambda at: at * keep)
+    fragment, register = np.moveaxis(sources, -1, 0)
     expected = layout.coordinates(shape)
     expected[..., dim] = 0
     assert np.array_equal(reduced.coordinates(kept_shape)[fragment, register], expected)
@@ -91,7 +106,7 @@ def test_growing_the_block_keeps_the_data():
     small = blocked((64, 32), waves=1, vector=8, dim=1)
     large = small.extend((32, 32))
     assert same_data(small, large) and exchange(small, large) == Exchange.REGISTERS
-    sources = register_sources(small, large, (64, 32))
+    sources = register_sources(small, (64, 32), large, (64, 32))
     assert sources.shape == (2, 16, 2) and sources[0, 8].tolist() == [1, 0]
 
 
