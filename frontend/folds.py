@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hkc.dialects.types import ScalarType, TileType
-from hkc.frontend import arithmetic, syntax
+from hkc.frontend import arithmetic, carriers, syntax
 from hkc.frontend.functions import Given, function
 from hkc.frontend.program import Value
 from hkc.frontend.scope import Meaning, Operand, tile_type
@@ -133,11 +133,15 @@ def _combined(c: Expressions, name: str, given: Given, span: Span, **attributes:
             "HK211", f"`{name.removesuffix('_by')}` needs `{missing}`", span, hint="scan(combine, tile, axis=1)"
         )
     axis = axis_of(c, given["axis"], operands[0])
-    scalars = tuple(Value(ScalarType(_type(o).dtype), o.span) for _ in range(2) for o in operands)
-    symbol = c.inliner.combine(c, given["combine"], scalars) if c.inliner else ""
-    values = [o.value for o in operands]
+    dtypes = [_type(o).dtype for o in operands]
+    wide = carriers.carrier(dtypes)
+    parts = tuple(Value(ScalarType(d), o.span) for d, o in zip(dtypes, operands, strict=True))
+    symbol = c.inliner.combine(c, given["combine"], parts, wide) if c.inliner else ""
+    values = [carriers.pack(c, o.value, wide) if wide else o.value for o in operands]
     places = {"x": operands[0]}
     made: tuple[Value, ...] = c.b.tile_op(name, values, span, places, axis=axis, combine=symbol, **attributes)
+    if wide:
+        made = tuple(carriers.unpack(c, v, d) for v, d in zip(made, dtypes, strict=True))
     if name == "reduce_by":
         made = tuple(_kept(c, given, v, [axis], span) for v in made)
     return made[0] if len(made) == 1 else made

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from hkc.dialects.types import ScalarType, Type
 from hkc.frontend import syntax
+from hkc.frontend.carriers import dtype_of, pack, unpack
 from hkc.frontend.codes import CALLS, NESTING
 from hkc.frontend.constants import refuse_taken
 from hkc.frontend.program import Block, Combine, Value, flat
@@ -39,37 +41,48 @@ class Inliner:
         arguments = self._bind(function, call, given, named)
         return self._inlined(function, arguments, call.span)
 
-    def combine(self, x: Expressions, place: syntax.Expr, arguments: tuple[Value, ...]) -> str:
-        """The symbol of a function of scalars, two sets of them to one: what a scan is made with."""
+    def combine(self, x: Expressions, place: syntax.Expr, parts: tuple[Value, ...], carrier: str | None) -> str:
+        """The symbol of a function of scalars, two sets of `parts` to one: what a scan is made with. They come and go
+        as `carrier`, where there is one."""
         name = place.name if isinstance(place, syntax.Name) else ""
         function = self.functions.get(name)
         if function is None:
             hint = suggestion(name, self.functions) or "define it above: def combine(a, b):"
             raise error("HK301", "a function of this file is needed here", place.span, hint=hint)
-        if len(function.parameters) != len(arguments):
-            message = f"`{name}` takes {len(function.parameters)} values, but is given {len(arguments)}"
+        if len(function.parameters) != 2 * len(parts):
+            message = f"`{name}` takes {len(function.parameters)} values, but is given {2 * len(parts)}"
             raise error("HK211", message, place.span, notes=(Note("defined here", function.span),))
-        bound = {p.name.name: v for p, v in zip(function.parameters, arguments, strict=True)}
+        wanted = [v.type for v in parts] * 2
+        arguments = tuple(Value(ScalarType(carrier) if carrier else v.type, v.span) for v in parts * 2)
         with x.grid.block(), x.b.block() as ops:
-            result = self._inlined(function, bound, place.span)
-            results = result if isinstance(result, tuple) else (result,)
-            values = [
-                x.b.constant(found, wanted.type, place.span) if is_number(found) else found
-                for found, wanted in zip(results, arguments, strict=False)
-                if found is not None
-            ]
-        given = tuple(v for v in values if isinstance(v, Value))
-        wanted = arguments[: len(arguments) // 2]
-        if len(given) != len(results) or [v.type for v in given] != [v.type for v in wanted]:
-            expected = ", ".join(describe(v) for v in wanted)
-            got = ", ".join(describe(v) for v in values) or "nothing"
-            raise error("HK207", f"`{name}` must give {expected}, not {got}", place.span)
+            own = [unpack(x, v, dtype_of(p)) if carrier else v for v, p in zip(arguments, parts * 2, strict=True)]
+            bound = {p.name.name: v for p, v in zip(function.parameters, own, strict=True)}
+            given = self._results(x, place, self._inlined(function, bound, place.span), wanted[: len(parts)])
+            given = tuple(pack(x, v, carrier) for v in given) if carrier else given
         for op in flat(ops):
             if not op.name.startswith(("arith.", "math.")):
                 raise error("HK201", f"`{name}` combines scalars and can't do this", op.span, place.span)
         symbol = f"{self.kernel}_{name}_{len(x.b.functions)}"
         x.b.functions.append(Combine(symbol, arguments, Block(tuple(ops), given), function.span))
         return symbol
+
+    def _results(
+        self, x: Expressions, place: syntax.Expr, result: Meaning | None, wanted: Sequence[Type]
+    ) -> tuple[Value, ...]:
+        """What a combining function gives, numbers included, as values of the types that it takes."""
+        results = result if isinstance(result, tuple) else (result,)
+        values = [
+            x.b.constant(found, kind, place.span) if is_number(found) else found
+            for found, kind in zip(results, wanted, strict=False)
+            if found is not None
+        ]
+        given = tuple(v for v in values if isinstance(v, Value))
+        if len(given) != len(results) or [v.type for v in given] != list(wanted):
+            expected = ", ".join(describe(Value(kind, place.span)) for kind in wanted)
+            got = ", ".join(describe(v) for v in values) or "nothing"
+            name = place.name if isinstance(place, syntax.Name) else ""
+            raise error("HK207", f"`{name}` must give {expected}, not {got}", place.span)
+        return given
 
     def _bind(
         self,

@@ -245,6 +245,25 @@ store(OUT, [0, 0], q + s + u[:, None])
     np.testing.assert_allclose(found, wanted + X.max(1, keepdims=True) + state[:, None], rtol=1e-4, atol=1e-4)
 
 
+def test_tiles_of_several_dtypes_are_folded_together() -> None:
+    head = """
+def best(a, i, f, b, j, g):
+    return where(b > a, b, a), where(b > a, j, i), f | g
+"""
+    body = """
+x = load(X, [0, 0], [16, 32])
+places = cast(iota[16, 32](axis=1), i16)
+v, i, f = reduce(best, x, places, x > 2.0, axis=1, keepdims=True)
+w, j, g = scan(best, x, places, x > 2.0, axis=1)
+store(OUT, [0, 0], v + w + cast(i, f32) * cast(j, f32) + cast(f, f32) - cast(g, f32))
+"""
+    above, running = X > 2, np.maximum.accumulate(X, axis=1)
+    first = np.array([[np.argmax(row[: j + 1]) for j in range(32)] for row in X])
+    any_so_far = np.logical_or.accumulate(above, axis=1).astype(np.float32)
+    wanted = X.max(1, keepdims=True) + running + first[:, -1:] * first + any_so_far[:, -1:] - any_so_far
+    np.testing.assert_allclose(result(body, shape=(16, 32), head=head, X=X), wanted, rtol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("dtype", "total"), [("i8", "i32"), ("f16", "f32"), ("f64", "f64"), ("f8e4m3fn", "f32"), ("f8e5m2fnuz", "f32")]
 )

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import hypothesis
 import numpy as np
 import pytest
 from programs import Program, programs
+from wide import wide_programs
 
 from hkc import api
 from hkc.frontend.check import check
 from hkc.frontend.parse import parse
+from hkc.frontend.program import Checked
+from hkc.machine.abi import GlobalParam
 from hkc.support.errors import HkcError, Source
 from hkc.support.worker import call
 from hkc.targets.chip import names
@@ -21,8 +26,7 @@ LIMITS = ("HK453", "HK434", "HK455", "HK458")
 def agree(program: Program, chip: str) -> None:
     """Run a program every way there is, and name the pass after which it means something else."""
     checked = check(parse(Source("random.hk", program.text)))
-    dims = {"M": program.arrays["A"].shape[0], "N": program.arrays["A"].shape[1], "K": program.arrays["B"].shape[0]}
-    scalars = {**dims, **program.scalars}
+    scalars = {**dims(checked, program.arrays), **program.scalars}
     value, errors = call("hkc.reference:bound", checked, program.arrays, scalars)["OUT"]
     (_, wanted), *later = call("blame:after_each_pass", checked, chip, program.arrays, scalars)
     for name, found in later:
@@ -33,6 +37,12 @@ def agree(program: Program, chip: str) -> None:
     found = np.asarray(arguments.results(compiled.info)[0], np.float64)
     same = (found == value) | (np.isnan(found) & np.isnan(value)) | (np.abs(found - value) <= errors)
     assert same.all(), f"machine code for {chip} differs at {np.argwhere(~same)[:4].tolist()} in\n{program.text}"
+
+
+def dims(checked: Checked, arrays: Mapping[str, np.ndarray]) -> dict[str, int]:
+    """The values of a kernel's symbolic dims."""
+    tensors = [p for p in checked.kernels[0].params if isinstance(p, GlobalParam)]
+    return {str(d): n for p in tensors for d, n in zip(p.dims, arrays[p.name].shape, strict=True)}
 
 
 def within_limits(program: Program, chip: str) -> None:
@@ -57,9 +67,24 @@ def test_random_programs(program: Program, chip: str) -> None:
     within_limits(program, chip)
 
 
+@pytest.mark.parametrize("chip", names())
+@hypothesis.settings(max_examples=40)
+@hypothesis.given(program=wide_programs())
+def test_random_programs_of_integers(program: Program, chip: str) -> None:
+    within_limits(program, chip)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("chip", names())
 @hypothesis.settings(max_examples=2000, suppress_health_check=list(hypothesis.HealthCheck))
 @hypothesis.given(program=programs())
 def test_two_thousand_random_programs(program: Program, chip: str) -> None:
+    within_limits(program, chip)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("chip", names())
+@hypothesis.settings(max_examples=2000, suppress_health_check=list(hypothesis.HealthCheck))
+@hypothesis.given(program=wide_programs())
+def test_two_thousand_random_programs_of_integers(program: Program, chip: str) -> None:
     within_limits(program, chip)
