@@ -292,7 +292,7 @@ def _legal(extent: int) -> bool:
 
 @st.composite
 def wide_programs(draw: Draw) -> Program:
-    """A random program and its inputs; its output is `OUT`, of any integer dtype, in which tiles reach over the edges."""
+    """A random program and its inputs. Its output is `OUT`, of any integer dtype; tiles reach over its edges."""
     writer = Writer(draw)
     dtype, shape = writer.pick(*INTEGERS), writer.pick(*SHAPES)
     value = writer.tile(dtype, shape, writer.number(1, 4))
