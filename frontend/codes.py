@@ -34,7 +34,7 @@ CODES: dict[str, str] = {
     "HK116": "Every parameter of a kernel has a type.",
     "HK121": "The file can't be read as UTF-8 text.",
     "HK122": "A file holds at least one kernel.",
-    "HK123": "`from file import function` takes functions from a file in the same folder, which takes none from this one.",
+    "HK123": "`from file import function` takes from a file in the same folder, which takes nothing from this one.",
     "HK200": "An op of the tile dialect can't take these operands.",
     "HK201": "A value of another kind is needed: a tile, a tensor, an index, a number or a dtype.",
     "HK202": "Shapes broadcast as in NumPy: from the right, extents are equal or one of them is 1.",
