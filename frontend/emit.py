@@ -44,13 +44,17 @@ def _kernel(kernel: Kernel, checked: Checked) -> None:
     made.attributes["hkc.kernel"] = ir.UnitAttr.get()
     for name, attribute in interface(checked.info(kernel)).items():
         made.attributes[name] = attribute
-    made.attributes["hkc.hints"] = ir.DictAttr.get({name: _i64(value) for name, value in kernel.hints})
+    made.attributes["hkc.hints"] = ir.DictAttr.get({name: _hint(value) for name, value in kernel.hints})
     made.arg_attrs = [_argument(p.name, v) for p, v in zip(kernel.params, kernel.arguments, strict=True)]
     locations = [_location(v.span) for v in kernel.arguments]
     block = made.add_entry_block(locations)
     with ir.InsertionPoint(block):
         _Body(dict(zip(kernel.arguments, block.arguments, strict=True))).ops(kernel.body)
         func.ReturnOp([])
+
+
+def _hint(value: int | str) -> Any:
+    return ir.StringAttr.get(value) if isinstance(value, str) else _i64(value)
 
 
 def _function(function: Combine) -> None:

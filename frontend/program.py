@@ -115,7 +115,7 @@ class Kernel:
     params: tuple[Param, ...]
     arguments: tuple[Value, ...]
     grid: tuple[str, ...]
-    hints: tuple[tuple[str, int], ...]
+    hints: tuple[tuple[str, int | str], ...]
     body: tuple[Step, ...]
     span: Span
     functions: tuple[Combine, ...] = ()

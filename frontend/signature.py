@@ -17,11 +17,16 @@ from hkc.machine.abi import Aligned, Condition, GlobalParam, Param, ScalarParam,
 from hkc.support.dtypes import DTYPES, DType
 from hkc.support.errors import Diagnostic, HkcError, error
 
-HINTS = {"waves": (1, 2, 4, 8, 16)}
-"""The hints that have an effect, with their legal values."""
+HINTS: dict[str, tuple[int | str, ...]] = {
+    "waves": (1, 2, 4, 8, 16),
+    "schedule": ("pingpong", "plain"),
+    "stages": (1, 2, 3, 4),
+    "waves_per_eu": (1, 2, 3, 4, 5, 6, 7, 8),
+}
+"""The hints that have an effect, with their legal values: whole numbers or words."""
 ALIGNMENTS = (2, 4, 8, 16, 32, 64, 128, 256)
 DECLARED = "global[f16, M, N](align=16, contiguous=True)"
-LATER_HINTS = ("schedule", "stages", "waves_per_eu", "mfma", "swizzle", "unroll", "align")
+LATER_HINTS = ("unroll", "mfma", "swizzle", "align")
 
 
 @dataclass
@@ -145,9 +150,9 @@ class Signature:
             raise error("HK306", f"a dim is a name or a whole number, not {describe(meaning)}", expr.span)
         return meaning
 
-    def hints(self, bindings: tuple[syntax.Binding, ...]) -> tuple[tuple[str, int], ...]:
+    def hints(self, bindings: tuple[syntax.Binding, ...]) -> tuple[tuple[str, int | str], ...]:
         """The hints after `with`; one that has no effect is a mistake."""
-        found: dict[str, int] = {}
+        found: dict[str, int | str] = {}
         for binding in bindings:
             try:
                 found[binding.name.name] = self._hint(binding, found)
@@ -157,7 +162,7 @@ class Signature:
                 pass
         return tuple(found.items())
 
-    def _hint(self, binding: syntax.Binding, found: Mapping[str, int]) -> int:
+    def _hint(self, binding: syntax.Binding, found: Mapping[str, int | str]) -> int | str:
         word = binding.name
         if word.name in LATER_HINTS:
             raise error("HK308", f"the hint `{word.name}` has no effect yet", word.span, hint="leave it out")
@@ -167,7 +172,11 @@ class Signature:
             )
         if word.name in found:
             raise error("HK304", f"the hint `{word.name}` is given twice", word.span)
-        value, legal = compile_time(binding.value, self.names, "a hint"), HINTS[word.name]
+        legal = HINTS[word.name]
+        chosen = _word(binding.value, legal)
+        if chosen is not None:
+            return chosen
+        value = compile_time(binding.value, self.names, "a hint")
         if not isinstance(value, int) or isinstance(value, bool) or value not in legal:
             raise error(
                 "HK307",
@@ -175,3 +184,9 @@ class Signature:
                 binding.value.span,
             )
         return value
+
+
+def _word(expr: syntax.Expr, legal: tuple[int | str, ...]) -> str | None:
+    """The word that a hint's value is; in Python it stands in quotes."""
+    word = expr.name if isinstance(expr, syntax.Name) else expr.text if isinstance(expr, syntax.Text) else None
+    return word if word in legal else None

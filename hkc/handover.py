@@ -84,20 +84,21 @@ class Choice:
     """What the compiler chose at a source line, and the best of the other options ("" and None: there was no other).
 
     For a `dot` that is its instruction and layouts, with the modelled clocks of the whole kernel; for `LDS` a byte map
-    and the way into it, with the clocks of one wave.
+    and the way into it, with the clocks of one wave; for a `loop` how its tiles come in, or its schedule (clocks None).
     """
 
     line: int | None
     subject: str
     chosen: str
-    clocks: int
+    clocks: int | None
     runner_up: str = ""
     runner_up_clocks: int | None = None
 
     def __str__(self) -> str:
         place = f"line {self.line}: " if self.line else ""
         other = f"; next best, at {self.runner_up_clocks}: {self.runner_up}" if self.runner_up else ""
-        return f"{place}{self.subject}: {self.chosen}, at {self.clocks} clocks{other}"
+        cost = "" if self.clocks is None else f", at {self.clocks} clocks"
+        return f"{place}{self.subject}: {self.chosen}{cost}{other}"
 
 
 @dataclass(frozen=True)

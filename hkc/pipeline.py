@@ -131,6 +131,7 @@ def stages() -> dict[str, tuple[Pass, ...]]:
     from hkc.passes.peel_ragged_loops import PeelRaggedLoops
     from hkc.passes.pipeline_loops import PipelineLoops
     from hkc.passes.place_waits import PlaceWaits
+    from hkc.passes.schedule_waves import ScheduleWaves
     from hkc.passes.select_layouts import SelectLayouts
     from hkc.passes.split_entries import SplitEntries
     from hkc.passes.stage_through_lds import StageThroughLds
@@ -148,6 +149,7 @@ def stages() -> dict[str, tuple[Pass, ...]]:
             SwizzleLds(),
             LowerTileToWave(),
             PipelineLoops(),
+            ScheduleWaves(),
             PlaceWaits(),
         ),
         "rocdl": (LowerWaveToRocdl(),),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 from hkc.passes.locate import span
@@ -15,10 +16,10 @@ EXPLAINED = "hkc.explained"
 
 @dataclass(frozen=True)
 class Option:
-    """A way to do something, and the clocks that it is modelled to cost."""
+    """A way to do something, and the clocks that it is modelled to cost (None: that was not what decided)."""
 
     text: str
-    clocks: int
+    clocks: int | None = None
 
 
 @dataclass(frozen=True)
@@ -31,16 +32,16 @@ class Remark:
     runner_up: Option | None
 
 
-def explain(function: Any, op: Any, subject: str, chosen: Option, others: Sequence[Option]) -> None:
+def explain(function: Any, op: Any, subject: str, chosen: Option, others: Sequence[Option] = ()) -> None:
     """Add a remark about a choice at the place of `op` in the source."""
     at = span(op)
     distinct = [other for other in others if other.text != chosen.text]
-    options = [chosen, *sorted(distinct, key=lambda option: option.clocks)[:1]]
+    options = [chosen, *sorted(distinct, key=lambda option: option.clocks or 0)[:1]]
     number = ir.IntegerType.get_signless(64)
     parts = {
         "subject": ir.StringAttr.get(subject),
         "texts": ir.ArrayAttr.get([ir.StringAttr.get(option.text) for option in options]),
-        "clocks": ir.ArrayAttr.get([ir.IntegerAttr.get(number, option.clocks) for option in options]),
+        "clocks": ir.ArrayAttr.get([ir.IntegerAttr.get(number, o.clocks) for o in options if o.clocks is not None]),
     }
     if at is not None:
         parts["line"] = ir.IntegerAttr.get(number, at.line)
@@ -54,8 +55,9 @@ def explained(function: Any) -> tuple[Remark, ...]:
 
 def _remark(attribute: Any) -> Remark:
     parts = ir.DictAttr(attribute)
-    pairs = zip(ir.ArrayAttr(parts["texts"]), ir.ArrayAttr(parts["clocks"]), strict=True)
-    chosen, *others = (Option(ir.StringAttr(text).value, int(ir.IntegerAttr(clocks).value)) for text, clocks in pairs)
+    clocks = [int(ir.IntegerAttr(number).value) for number in ir.ArrayAttr(parts["clocks"])]
+    pairs = zip_longest(ir.ArrayAttr(parts["texts"]), clocks)
+    chosen, *others = (Option(ir.StringAttr(text).value, clocks) for text, clocks in pairs)
     line = int(ir.IntegerAttr(parts["line"]).value) if "line" in parts else None
     return Remark(line, ir.StringAttr(parts["subject"]).value, chosen, others[0] if others else None)
 

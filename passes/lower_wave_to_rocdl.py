@@ -11,6 +11,8 @@ from hkc.dialects.types import OpaqueType
 from hkc.dialects.wave.lds import buffer_map
 from hkc.dialects.wave.rocdl import LDS_SYMBOL, Rocdl
 from hkc.passes.define import Pass
+from hkc.passes.locate import refuse
+from hkc.passes.requests import requested
 from hkc.passes.select_layouts import WAVES
 from hkc.support.mlir import ir, passmanager
 from hkc.targets.chip import Chip
@@ -107,7 +109,14 @@ def _mark_kernel(function: Any, waves: int, chip: Chip) -> None:
     function.attributes["rocdl.kernel"] = ir.UnitAttr.get()
     function.attributes["rocdl.flat_work_group_size"] = ir.StringAttr.get(f"{threads},{threads}")
     function.attributes["rocdl.reqd_work_group_size"] = ir.DenseI32ArrayAttr.get([threads, 1, 1])
+    occupancy = requested(function, "waves_per_eu")
     pairs = ['["uniform-work-group-size", "true"]', *(f'"amdgpu-no-{name}"' for name in UNUSED_INPUTS)]
+    if occupancy is not None:
+        sharing = -(-waves // chip.compute.simds)
+        if occupancy < sharing:
+            why = f"`waves_per_eu={occupancy}` can't be honoured: {sharing} waves of a workgroup share each SIMD"
+            raise refuse(function, "HK450", why, hint=f"at least {sharing}")
+        pairs.append(f'["amdgpu-waves-per-eu", "{occupancy}"]')
     if waves > chip.compute.simds:
         pairs.append('["amdgpu-agpr-alloc", "0"]')
     function.attributes["passthrough"] = ir.Attribute.parse(f"[{', '.join(pairs)}]")

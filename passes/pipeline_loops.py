@@ -1,4 +1,4 @@
-"""Software pipelining: while one trip of a loop computes, the next trip's tiles are on their way into LDS."""
+"""Software pipelining: while one trip of a loop computes, later trips' tiles are on their way into LDS."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 from hkc.dialects import build
-from hkc.dialects.forms import ENTRY, clone, kernels, walk
+from hkc.dialects.forms import ENTRY, kernels, walk
 from hkc.dialects.load import create
 from hkc.dialects.types import OpaqueType
 from hkc.dialects.wave.lds import LdsAlloc, buffer_map
-from hkc.dialects.wave.sync import AsyncMark, Barrier, Wait, WaitAsync
 from hkc.passes.define import Pass
+from hkc.passes.explain import Option, explain
+from hkc.passes.locate import refuse
 from hkc.passes.place_waits import COPY, READS
+from hkc.passes.requests import requested
 from hkc.passes.swizzle_lds import ALIGNMENT
-from hkc.support.mlir import ir
+from hkc.passes.trips import Parts, Trips
+from hkc.support.mlir import ir, passmanager
 from hkc.targets.chip import Chip
 
 FETCH = "hkc_wave.buffer_load"
@@ -24,14 +27,16 @@ WRITE = "hkc_wave.lds_write"
 BUFFER = {COPY: 2, WRITE: 1}
 """Which operand of an op is the LDS buffer that it fills."""
 
+TIDY = "builtin.module(canonicalize,cse,func.func(loop-invariant-code-motion),cse)"
+
 
 @dataclass(frozen=True)
 class PipelineLoops(Pass):
-    """A loop that stages tiles through LDS brings them in one trip ahead.
+    """A loop that stages tiles through LDS brings them in ahead of time: with `stages=N`, N - 1 trips (without: one).
 
-    Where LDS has room for a second copy of the loop's buffers, trips alternate between the two, with one barrier per
-    trip; two trips are unrolled, so that every LDS address stays a constant. Otherwise what was fetched waits in
-    registers. The last trip fetches its own tiles again: nothing beyond them is touched.
+    Where LDS has room for N copies of the loop's buffers, trips go round them, with one barrier per trip; N trips are
+    unrolled, so that every LDS address stays a constant. Otherwise what was fetched waits in registers. Fetches beyond
+    the last trip bring its own tiles again: nothing behind them is touched.
 
     Before::
 
@@ -75,42 +80,23 @@ class PipelineLoops(Pass):
     gives: ClassVar[frozenset[str]] = frozenset({"pipelined"})
 
     def run(self, module: Any, chip: Chip) -> None:
+        passmanager.PassManager.parse(TIDY).run(module.operation)
         for function in kernels(module):
             if ir.StringAttr(function.attributes[ENTRY]).value == "aligned":
-                for op in walk(function):
-                    if op.name == "scf.for":
-                        parts = _split(op)
-                        if parts is not None:
-                            _pipeline(function, op, parts, chip)
+                _run(function, chip)
 
 
-@dataclass(frozen=True)
-class _Parts:
-    """A loop body taken apart: what brings tiles closer, what then fills LDS with them, and the rest.
-
-    `ahead` holds fetches into registers and direct copies with the arithmetic that both need; `write` holds what takes
-    fetched values to LDS. `first` is the first of `compute` that reads LDS: only behind it all waves are done with the
-    other copy of the buffers.
-    """
-
-    ahead: tuple[Any, ...]
-    write: tuple[Any, ...]
-    compute: tuple[Any, ...]
-    first: int
-
-    @property
-    def copies(self) -> bool:
-        """Does anything go to LDS without registers?"""
-        return any(op.name == COPY for op in self.ahead)
-
-    @property
-    def buffers(self) -> list[Any]:
-        """The LDS buffers that are filled."""
-        filling = [op for op in (*self.ahead, *self.write) if op.name in BUFFER]
-        return list(dict.fromkeys(op.operands[BUFFER[op.name]] for op in filling))
+def _run(function: Any, chip: Chip) -> None:
+    loops = [op for op in walk(function) if op.name == "scf.for"]
+    found = [(op, parts) for op in loops if (parts := _split(op)) is not None]
+    if not found:
+        why = "no loop of this kernel brings tiles through LDS in a way that can go ahead of its trips"
+        _refuse(function, requested(function, "stages"), why)
+    for op, parts in found:
+        _pipeline(function, op, parts, chip)
 
 
-def _split(loop: Any) -> _Parts | None:
+def _split(loop: Any) -> Parts | None:
     """None where a loop brings nothing into LDS, or does more than fetch, fill and compute."""
     block = loop.regions[0].blocks[0]
     *body, _ = (op.operation for op in block.operations)
@@ -128,7 +114,7 @@ def _split(loop: Any) -> _Parts | None:
     compute = [op for op in body if op not in gone]
     if any(_comes_from(o, gone) for op in compute for o in op.operands):
         return None
-    return _Parts(tuple(ahead), tuple(write), tuple(compute), compute.index(reads[0]) + 1)
+    return Parts(tuple(ahead), tuple(write), tuple(compute), compute.index(reads[0]) + 1, bool(copies))
 
 
 def _movable(op: Any) -> bool:
@@ -150,21 +136,44 @@ def _slice(roots: Iterable[Any], body: list[Any]) -> set[Any]:
     return wanted
 
 
-def _pipeline(function: Any, loop: Any, parts: _Parts, chip: Chip) -> None:
-    if _overlap(parts.buffers):
+def _buffers(parts: Parts) -> list[Any]:
+    """The LDS buffers that a loop fills."""
+    filling = [op for op in (*parts.ahead, *parts.write) if op.name in BUFFER]
+    return list(dict.fromkeys(op.operands[BUFFER[op.name]] for op in filling))
+
+
+def _pipeline(function: Any, loop: Any, parts: Parts, chip: Chip) -> None:
+    stages, buffers = requested(function, "stages"), _buffers(parts)
+    if _overlap(buffers):
+        _refuse(function, stages, "buffers of its loop share bytes of LDS")
         return
+    distance = 1 if stages is None else stages - 1
     used = _lds_end(function)
-    room = used + sum(map(_padded, parts.buffers)) <= chip.lds.bytes
+    size = sum(map(_padded, buffers))
+    room = used + distance * size <= chip.lds.bytes
     if not room and parts.copies:
+        needed = used + distance * size
+        _refuse(function, stages, f"it needs {needed} bytes of LDS, and {chip.name} has {chip.lds.bytes}")
         return
-    twins = _twins(parts, used) if room else {}
-    trips = _Trips(loop, parts)
+    if distance:
+        where = f"{distance + 1} buffers of {size} bytes in LDS" if room else f"registers and {size} bytes of LDS"
+        explain(function, loop, "loop", Option(f"tiles come in {distance} trip(s) ahead, through {where}"))
+        copies = [_copied(buffers, used + i * size) for i in range(distance)] if room else []
+        _replace(loop, Trips(loop, parts, [{}, *copies], distance))
+
+
+def _refuse(function: Any, stages: int | None, why: str) -> None:
+    """What was asked for and can't be is an error; what was not asked for is left out."""
+    if stages is not None:
+        raise refuse(function, "HK450", f"`stages={stages}` can't be honoured: {why}", hint="fewer stages")
+
+
+def _replace(loop: Any, trips: Trips) -> None:
     kinds = [r.type for r in loop.results]
     starts = list(loop.operands)[3:]
     with ir.InsertionPoint(loop), loop.location:
         any_trip = build.cmp("slt", loop.operands[0], loop.operands[1])
-        emit = (lambda: _alternate(trips, twins)) if room else (lambda: _prefetch(trips))
-        ends = build.if_else(any_trip, kinds, emit, (lambda: starts) if kinds else None)
+        ends = build.if_else(any_trip, kinds, trips.emit, (lambda: starts) if kinds else None)
     for before, after in zip(loop.results, ends, strict=True):
         before.replace_all_uses_with(after)
     loop.erase()
@@ -186,109 +195,11 @@ def _padded(buffer: Any) -> int:
     return size + -size % ALIGNMENT
 
 
-def _twins(parts: _Parts, offset: int) -> dict[Any, Any]:
-    """A second buffer for each, behind all others."""
-    twins = {}
-    for buffer in parts.buffers:
+def _copied(buffers: list[Any], offset: int) -> dict[Any, Any]:
+    """Another buffer for each, from a byte offset on."""
+    copied = {}
+    for buffer in buffers:
         with ir.InsertionPoint.after(buffer.owner), buffer.owner.location:
-            twins[buffer] = create(LdsAlloc, results=[buffer.type], offset=offset).result
+            copied[buffer] = create(LdsAlloc, results=[buffer.type], offset=offset).result
         offset += _padded(buffer)
-    return twins
-
-
-@dataclass
-class _Trips:
-    """Emits parts of trips of a loop at the insertion point."""
-
-    loop: Any
-    parts: _Parts
-
-    def __post_init__(self) -> None:
-        self.block = self.loop.regions[0].blocks[0]
-        self.lower, self.upper, self.step = list(self.loop.operands)[:3]
-        self.starts = list(self.loop.operands)[3:]
-
-    def last(self) -> Any:
-        """The loop's variable in its last trip."""
-        through = build.sub(build.sub(self.upper, self.lower), 1)
-        return build.add(self.lower, build.mul(build.binary("divsi", through, self.step), self.step))
-
-    def ahead(self, at: Any, twins: dict[Any, Any]) -> dict[Any, Any]:
-        """Start to bring in the tiles of the trip with variable `at`; what was fetched, by what it was in the loop."""
-        values = {self.block.arguments[0]: at, **twins}
-        clone(self.parts.ahead, values)
-        return values
-
-    def meet(self) -> None:
-        """Let the waves meet: what came into LDS during the last trip is there for all, what it read is free. Said here
-        once per trip, since found one by one the barriers would wait for copies that have just begun."""
-        if self.parts.copies:
-            create(AsyncMark)
-            create(WaitAsync)
-        create(Wait, lgkm=0)
-        create(Barrier)
-
-    def write(self, fetched: dict[Any, Any], twins: dict[Any, Any]) -> None:
-        """Take what was fetched to LDS."""
-        clone(self.parts.write, {**fetched, **twins})
-
-    def trip(
-        self, at: Any, carried: list[Any], here: dict[Any, Any], following: Any, there: dict[Any, Any]
-    ) -> list[Any]:
-        """Compute the trip `at` from the buffers `here` while the tiles of the trip `following` (None: of no trip) come
-        into the buffers `there`; the values that it carries on."""
-        values = {**dict(zip(self.block.arguments, [at, *carried], strict=True)), **here}
-        clone(self.parts.compute[: self.parts.first], values)
-        fetched = None if following is None else self.ahead(following, there)
-        clone(self.parts.compute[self.parts.first :], values)
-        if fetched is not None:
-            self.write(fetched, there)
-        return [values.get(o, o) for o in list(self.block.operations)[-1].operands]
-
-
-def _alternate(trips: _Trips, twins: dict[Any, Any]) -> list[Any]:
-    """Two trips at a time, each reading one copy of the buffers while the other is filled."""
-    last = trips.last()
-    count = build.add(build.binary("divsi", build.sub(last, trips.lower), trips.step), 1)
-    odd = build.binary("andi", count, 1)
-    even = build.add(trips.lower, build.mul(build.sub(count, odd), trips.step))
-    trips.write(trips.ahead(trips.lower, {}), {})
-    kinds = [s.type for s in trips.starts]
-    bounds = [trips.lower, even, build.mul(trips.step, 2)]
-    made = ir.Operation.create("scf.for", results=kinds, operands=[*bounds, *trips.starts], regions=1)
-    body = made.regions[0].blocks.append(trips.lower.type, *kinds)
-    at, *carried = body.arguments
-    with ir.InsertionPoint(body):
-        second = build.add(at, trips.step)
-        third = build.binary("minsi", build.add(second, trips.step), last)
-        trips.meet()
-        carried = trips.trip(at, carried, {}, second, twins)
-        trips.meet()
-        build.op("scf.yield", trips.trip(second, carried, twins, third, {}))
-    ends = list(made.results)
-
-    def rest() -> list[Any]:
-        trips.meet()
-        return trips.trip(last, ends, {}, None, {})
-
-    return build.if_else(build.cmp("eq", odd, 1), kinds, rest, (lambda: ends) if kinds else None)
-
-
-def _prefetch(trips: _Trips) -> list[Any]:
-    """The next trip's tiles wait in registers until the buffers are free."""
-    last = trips.last()
-    first = trips.ahead(trips.lower, {})
-    staged = list(dict.fromkeys(o for w in trips.parts.write for o in w.operands if o in first))
-    starts = [*trips.starts, *(first[s] for s in staged)]
-    kinds = [s.type for s in starts]
-    bounds = [trips.lower, trips.upper, trips.step]
-    made = ir.Operation.create("scf.for", results=kinds, operands=[*bounds, *starts], regions=1)
-    body = made.regions[0].blocks.append(trips.lower.type, *kinds)
-    at, *rest = body.arguments
-    carried, waiting = rest[: len(trips.starts)], rest[len(trips.starts) :]
-    with ir.InsertionPoint(body):
-        trips.write(dict(zip(staged, waiting, strict=True)), {})
-        fetched = trips.ahead(build.binary("minsi", build.add(at, trips.step), last), {})
-        carried = trips.trip(at, carried, {}, None, {})
-        build.op("scf.yield", [*carried, *(fetched[s] for s in staged)])
-    return list(made.results)[: len(trips.starts)]
+    return copied

@@ -22,6 +22,7 @@ from hkc.passes.layout_graph import DOTS, LayoutGraph, Layouts, Tile, is_tile, l
 from hkc.passes.lds_accesses import weight
 from hkc.passes.locate import refuse
 from hkc.passes.mfma_choice import DotLayouts, candidates, variants, wave_grids
+from hkc.passes.requests import requested
 from hkc.support.dtypes import dtype
 from hkc.support.mlir import ir, passmanager
 from hkc.targets.chip import Chip
@@ -97,9 +98,9 @@ def _is_scaled(op: Any) -> bool:
 
 def _waves(function: Any, chip: Chip) -> int:
     """Waves per workgroup: the hint, else as many of four as every dot can share without copies, or tiles can fill."""
-    hints = function.attributes.get("hkc.hints", {})
-    if "waves" in hints:
-        return int(ir.IntegerAttr(hints["waves"]).value)
+    asked = requested(function, "waves")
+    if asked is not None:
+        return int(asked)
     counts = [4]
     elements = 0
     for op in walk(function):

@@ -135,6 +135,22 @@ class ScheduleGroup(_Order):
         return []
 
 
+@wave_op("schedule_fence", pure=False)
+class ScheduleFence(_Order):
+    """No instruction is moved across this place. Costs none itself."""
+
+    examples = ('"hkc_wave.schedule_fence"() : () -> ()',)
+
+    @staticmethod
+    def infer() -> tuple[()]:
+        return ()
+
+    @staticmethod
+    def lower(b: Any, op: Any, *operands: Any) -> list[Any]:
+        b.op("rocdl.sched.barrier", mask=b.attribute("#rocdl<sched_group_mask none>"))
+        return []
+
+
 @wave_op("async_mark", pure=False)
 class AsyncMark(_Order):
     """Close the group of asynchronous copies issued since the last mark."""

@@ -61,9 +61,9 @@ def operands(form: str, kind: str, m: int, n: int, k: int) -> tuple[np.ndarray, 
     return (*(np.ascontiguousarray(x).astype(element) for x in stored), a @ b)
 
 
-def run(kernel: CompiledKernel, *arrays: np.ndarray) -> tuple[np.ndarray, LaunchResult, BankObserver]:
-    """The output of a launch on the emulator, and what happened."""
+def run(kernel: CompiledKernel, *arrays: np.ndarray, seed: int = 0) -> tuple[np.ndarray, LaunchResult, BankObserver]:
+    """The output of a launch on the emulator, with waves in the order drawn from `seed`, and what happened."""
     observer = BankObserver(load(kernel.arch))
     arguments = kernel.bind(*arrays)
-    happened = kernel.launch(arguments, Emulator(observers=[observer]))
+    happened = kernel.launch(arguments, Emulator(seed, [observer]))
     return arguments.results(kernel.info)[0], happened, observer

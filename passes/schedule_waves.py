@@ -1,0 +1,187 @@
+"""In which order the waves of a workgroup read, copy and multiply: clusters, priorities, and who runs ahead of whom."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any, ClassVar
+
+from hkc.dialects import build
+from hkc.dialects.forms import ENTRY, kernels, walk
+from hkc.dialects.load import create
+from hkc.dialects.wave.ids import WaveId
+from hkc.dialects.wave.sync import Barrier, BarrierIf, Priority, ScheduleFence, Wait
+from hkc.passes.define import Pass
+from hkc.passes.explain import Option, explain
+from hkc.passes.locate import refuse
+from hkc.passes.requests import requested
+from hkc.passes.schedule_choice import Choose, Mix, by_mix, clusters
+from hkc.passes.select_layouts import WAVES
+from hkc.passes.trip_order import ARRIVE, FETCHES, MARK, MEETING, MFMA, WRITE, Order, Trip, trips
+from hkc.support.mlir import ir
+from hkc.targets.chip import Chip
+
+
+@dataclass(frozen=True)
+class ScheduleWaves(Pass):
+    """Ping-pong of two groups of waves, for pipelined loops that do nothing but multiply.
+
+    A trip is cut into clusters of MFMAs. Before each, a wave reads the cluster's operands and starts to bring in later
+    tiles; a barrier before and one after each cluster, and one more that only the second group passes before the loop,
+    let one group multiply at high priority while the other reads. So what a wave waited for before one barrier is there
+    for all behind the next, and what it has read before one barrier is free for all behind the next.
+
+    `choose` picks the schedule of a loop without a hint.
+
+    Before::
+
+        func.func @k(%n: i32, %acc: vector<4xf32>) attributes {hkc.kernel, hkc.entry = "aligned", hkc.waves = 8 : i64, hkc.hints = {schedule = "pingpong"}} {
+          %b = "hkc_wave.lds_alloc"() {offset = 0 : i64} : () -> !hkc_wave.lds<"16x32:2 block 16x32 strides 1024,1024 order 1,0">
+          %c0 = arith.constant 0 : i32
+          %c1 = arith.constant 1 : i32
+          %d = scf.for %k = %c0 to %n step %c1 iter_args(%s = %acc) -> (vector<4xf32>) : i32 {
+            "hkc_wave.wait"() {vm = -1 : i64, lgkm = 0 : i64} : () -> ()
+            "hkc_wave.barrier"() : () -> ()
+            %x = "hkc_wave.lds_read"(%b) {layout = "16x16 r(0,1 0,2) l(1,0 2,0 4,0 8,0 0,4 0,8) w(0,0 0,0 0,0)", fragment = 0 : i64} : (!hkc_wave.lds<"16x32:2 block 16x32 strides 1024,1024 order 1,0">) -> vector<4xf16>
+            %y = "hkc_wave.lds_read"(%b) {layout = "16x16 r(0,1 0,2) l(1,0 2,0 4,0 8,0 0,4 0,8) w(0,0 0,0 0,0)", fragment = 1 : i64} : (!hkc_wave.lds<"16x32:2 block 16x32 strides 1024,1024 order 1,0">) -> vector<4xf16>
+            %p = "hkc_wave.mfma"(%x, %x, %s) {instruction = "v_mfma_f32_16x16x16_f16"} : (vector<4xf16>, vector<4xf16>, vector<4xf32>) -> vector<4xf32>
+            %q = "hkc_wave.mfma"(%y, %y, %p) {instruction = "v_mfma_f32_16x16x16_f16"} : (vector<4xf16>, vector<4xf16>, vector<4xf32>) -> vector<4xf32>
+            scf.yield %q : vector<4xf32>
+          }
+          return
+        }
+
+    After::
+
+        "hkc_wave.barrier"
+        "hkc_wave.barrier_if"
+        scf.for
+        %x = "hkc_wave.lds_read"
+        "hkc_wave.priority"() {level = 1 : i64}
+        "hkc_wave.barrier"
+        %p = "hkc_wave.mfma"(%x, %x
+        "hkc_wave.barrier"
+        "hkc_wave.priority"() {level = 0 : i64}
+        %y = "hkc_wave.lds_read"
+        "hkc_wave.mfma"(%y, %y, %p)
+        "hkc_wave.barrier_if"
+    """  # noqa: E501
+
+    name: ClassVar[str] = "schedule_waves"
+    needs: ClassVar[frozenset[str]] = frozenset({"waves", "entries", "pipelined"})
+    choose: Choose = by_mix
+
+    def run(self, module: Any, chip: Chip) -> None:
+        for function in kernels(module):
+            if ir.StringAttr(function.attributes[ENTRY]).value == "aligned":
+                self._schedule(function, chip)
+
+    def _schedule(self, function: Any, chip: Chip) -> None:
+        wanted = requested(function, "schedule")
+        waves = ir.IntegerAttr(function.attributes[WAVES]).value
+        loops = [op for op in walk(function) if op.name == "scf.for" and any(o.name in MFMA for o in walk(op))]
+        loops = [op for op in loops if not any(inner.name == "scf.for" for inner in walk(op))]
+        if wanted is not None and not loops:
+            raise _refused(function, wanted, "no loop of this kernel multiplies")
+        for loop in loops:
+            found, obstacle = trips(loop)
+            mix = _mix(found[0] if found else None, waves, chip, obstacle)
+            schedule = wanted or self.choose(mix, chip)
+            if wanted == "pingpong":
+                _check(loop, mix, chip)
+            text = f"schedule {schedule}"
+            if schedule == "pingpong":
+                count = clusters(mix, chip) or 2
+                _ping_pong(loop, found, count, waves)
+                text += f", {count} clusters of {len(mix.clocks) // count} MFMAs per trip"
+            explain(function, loop, "loop", Option(text + (f", since {obstacle}" if obstacle else "")))
+
+
+def _mix(trip: Trip | None, waves: int, chip: Chip, obstacle: str) -> Mix:
+    sharing = -(-waves // chip.compute.simds)
+    if trip is None:
+        return Mix(sharing, (), (), obstacle)
+    mfmas, new, known = trip.named(MFMA), [], set[Any]()
+    for op in mfmas:
+        mine = [r for r in trip.reads_of(op) if r not in known]
+        known.update(mine)
+        new.append(sum(map(_bytes, mine)) * chip.compute.wave)
+    return Mix(sharing, tuple(_clocks(op, chip) for op in mfmas), tuple(new))
+
+
+def _bytes(read: Any) -> int:
+    kind = read.results[0].type
+    return int(kind.shape[0] * kind.element_type.width // 8)
+
+
+def _clocks(op: Any, chip: Chip) -> int:
+    mnemonic = ir.StringAttr(op.attributes["instruction"]).value
+    return max(row.cycles for row in chip.mfmas if row.mnemonic == mnemonic)
+
+
+def _check(loop: Any, mix: Mix, chip: Chip) -> None:
+    if mix.obstacle:
+        raise _refused(loop, "pingpong", mix.obstacle)
+    if mix.sharing != 2:
+        waves = 2 * chip.compute.simds
+        raise _refused(loop, "pingpong", f"two waves share a SIMD of {chip.name} where a workgroup has {waves}")
+    if len(mix.clocks) % 2:
+        raise _refused(loop, "pingpong", "its MFMAs are not even in number")
+
+
+def _refused(op: Any, wanted: str, why: str) -> Exception:
+    return refuse(op, "HK450", f"`schedule={wanted}` can't be honoured: {why}", hint="schedule=plain, or no hint")
+
+
+def _ping_pong(loop: Any, found: list[Trip], count: int, waves: int) -> None:
+    """The waves meet once before the loop; then each trip's last phase waits for what the next one reads."""
+    with ir.InsertionPoint(loop), loop.location:
+        for op in found[0].meetings[:3]:
+            op.clone()
+        wave = create(WaveId).result
+        create(BarrierIf, build.cmp("uge", wave, waves // 2))
+    with ir.InsertionPoint.after(loop), loop.location:
+        create(BarrierIf, build.cmp("ult", wave, waves // 2))
+    *body, end = (op.operation for op in loop.regions[0].blocks[0].operations)
+    order = Order(end)
+    with ir.InsertionPoint(end), loop.location:
+        for trip in found:
+            _phases(trip, count, order)
+    order.place(op for op in body if op.name not in MEETING)
+    for trip in found:
+        for op in trip.meetings:
+            if op not in order.placed:
+                op.erase()
+
+
+def _phases(trip: Trip, count: int, order: Order) -> None:
+    """Reads, fetches and writes of each cluster, then its MFMAs. Fetches fill the first half of the trip; where LDS is
+    filled again, the reads of the last cluster come one phase early, so that its phase can write."""
+    mfmas, fetches, size = trip.named(MFMA), trip.named(FETCHES), len(trip.named(MFMA)) // count
+    early = max(1, count // 2)
+    for number in range(count):
+        cluster = mfmas[number * size : (number + 1) * size]
+        reading = mfmas[number * size :] if trip.reused and number == count - 2 else cluster
+        reads = list(dict.fromkeys(read for op in reading for read in trip.reads_of(op)))
+        now = [f for i, f in enumerate(fetches) if i * early // len(fetches) == number]
+        order.place(_mixed([r for r in reads if r not in order.placed], now))
+        if number == early - 1:
+            order.place(trip.named({MARK}))
+        if number == count - 1:
+            order.place(trip.named({WRITE}))
+            order.place(op for op in trip.meetings if op.name == ARRIVE)
+        create(Wait, lgkm=0)
+        create(Priority, level=1)
+        create(Barrier)
+        create(ScheduleFence)
+        order.place(cluster)
+        create(ScheduleFence)
+        create(Barrier)
+        create(Priority, level=0)
+
+
+def _mixed(reads: list[Any], fetches: list[Any]) -> list[Any]:
+    """Fetches among the last reads: a read fills the slot between a direct copy and the scalar write that it needs."""
+    start = max(0, len(reads) - len(fetches))
+    pairs = zip_longest(reads[start:], fetches)
+    return reads[:start] + [op for pair in pairs for op in pair if op is not None]

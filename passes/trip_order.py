@@ -1,0 +1,95 @@
+"""The trips of a pipelined loop, found between its barriers, and a new order for what they do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from hkc.passes.place_waits import COPY, READS
+from hkc.support.mlir import ir
+
+MFMA = frozenset({"hkc_wave.mfma", "hkc_wave.mfma_scaled"})
+FETCHES = frozenset({"hkc_wave.buffer_load", COPY})
+WRITE, MARK, ARRIVE = "hkc_wave.lds_write", "hkc_wave.async_mark", "hkc_wave.wait_async"
+MEETING = frozenset({ARRIVE, "hkc_wave.wait", "hkc_wave.barrier"})
+KNOWN = MFMA | FETCHES | READS | {WRITE, MARK}
+PURE = ("arith.", "vector.", "math.")
+
+
+@dataclass
+class Trip:
+    """The ops of one trip, in order. `meetings` are those that let the waves meet at its start and, if its buffers are
+    filled again (`reused`), behind its reads."""
+
+    ops: list[Any]
+    meetings: list[Any]
+    reused: bool = False
+
+    def named(self, names: Iterable[str]) -> list[Any]:
+        """Its ops with these names."""
+        return [op for op in self.ops if op.name in names]
+
+    def reads_of(self, mfma: Any) -> list[Any]:
+        """The LDS reads that give an MFMA its operands."""
+        found: dict[Any, None] = {}
+        work = [mfma]
+        while work:
+            for owner in inside(work.pop()):
+                if owner.name in READS:
+                    found[owner] = None
+                elif owner.name not in MFMA:
+                    work.append(owner)
+        return list(found)
+
+
+def inside(op: Any) -> list[Any]:
+    """The ops of the same block that an op's operands come from."""
+    owners = [o.owner.operation for o in op.operands if isinstance(o, ir.OpResult)]
+    return [owner for owner in owners if owner.block == op.block]
+
+
+def trips(loop: Any) -> tuple[list[Trip], str]:
+    """The trips of a loop body; none, and why, where they can't be put in another order."""
+    *body, _ = (op.operation for op in loop.regions[0].blocks[0].operations)
+    found: list[Trip] = []
+    current = Trip([], [])
+    for op in body:
+        if op.name in MEETING and current.ops:
+            found.append(current)
+            current = Trip([], [])
+        (current.meetings if op.name in MEETING else current.ops).append(op)
+    return _joined([*found, current])
+
+
+def _joined(segments: list[Trip]) -> tuple[list[Trip], str]:
+    """Segments between barriers as trips: one that only writes belongs to the trip before it."""
+    found: list[Trip] = []
+    for segment in segments:
+        strange = [op for op in segment.ops if op.name not in KNOWN and not op.name.startswith(PURE)]
+        if strange:
+            return [], f"its trips do more than read, copy and multiply (`{strange[0].name}`)"
+        if segment.named(MFMA) and segment.meetings:
+            found.append(segment)
+        elif found and segment.named({WRITE}) and not segment.named(KNOWN - {WRITE}):
+            last = found[-1]
+            found[-1] = Trip(last.ops + segment.ops, last.meetings + segment.meetings, True)
+        elif segment.named(KNOWN):
+            return [], "its tiles don't come in ahead of its trips"
+    return found, "" if found else "its tiles don't come in ahead of its trips"
+
+
+@dataclass
+class Order:
+    """Puts the ops of a block in a new order, each as late as it is asked for, before the block's `end`."""
+
+    end: Any
+    placed: set[Any] = field(default_factory=set)
+
+    def place(self, ops: Iterable[Any]) -> None:
+        """Ops come next, each behind what it needs."""
+        for op in ops:
+            if op not in self.placed:
+                self.placed.add(op)
+                self.place(inside(op))
+                op.move_before(self.end)

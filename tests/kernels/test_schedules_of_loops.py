@@ -1,0 +1,73 @@
+"""Matrix products under every schedule, depth and number of waves: exact, whatever the order in which waves run.
+
+Every tile along K has a weight of its own, so that a tile that is read one step too early or too late shows.
+"""
+
+from __future__ import annotations
+
+import functools
+from itertools import product
+
+import numpy as np
+import pytest
+from matrix_products import CHIPS, run
+
+import hkc
+from hkc.api import CompiledKernel
+from hkc.support.dtypes import dtype
+
+KERNEL = """
+const T = bf16
+tune BM = 64, BN = 64, BK = 32
+
+kernel gemm(A: global[T, M, K], B: global[T, N, K], C: global[f32, M, N]) with HINTS:
+    m, n = tile_ids(cdiv(M, BM), cdiv(N, BN))
+    acc = zeros[f32, BM, BN]
+    for k in range(0, K, BK):
+        acc += dot(load(A, [m*BM, k], [BM, BK]), load(B, [n*BN, k], [BN, BK]).T)
+    store(C, [m*BM, n*BN], acc)
+"""
+
+
+@functools.cache
+def compiled(arch: str, hints: str, **constants: str | int) -> CompiledKernel:
+    return hkc.compile(KERNEL.replace("HINTS", hints), arch, **constants)
+
+
+def check(kernel: CompiledKernel, size: tuple[int, int, int], step: int, seeds: int, kind: str = "bf16") -> None:
+    """Products of small whole numbers whose sums tell the tiles along K apart."""
+    m, n, k = size
+    rng = np.random.default_rng(m * n + k)
+    a = rng.integers(-1, 2, (m, k)) * (1 + np.arange(k) // step % 7)
+    b = rng.integers(-2, 3, (n, k))
+    stored = [x.astype(dtype(kind).numpy) for x in (a, b)]
+    for seed in range(seeds):
+        found, happened, _ = run(kernel, *stored, seed=seed)
+        assert np.array_equal(found, a @ b.T), seed
+        assert happened.findings == ()
+
+
+HINTS = [
+    *(f"waves={waves}, stages={stages}" for waves, stages in product((1, 4, 8), (1, 2, 3, 4))),
+    *(f"waves=8, schedule=pingpong, stages={stages}" for stages in (2, 3, 4)),
+]
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize(
+    "hints", ["waves=4, stages=3", "waves=8, schedule=pingpong", "waves=8, schedule=pingpong, stages=3"]
+)
+def test_some_schedules_and_depths(hints: str, arch: str) -> None:
+    kernel = compiled(arch, hints, BM=64, BN=64, BK=64)
+    for depth in (64, 320, 408):
+        check(kernel, (64, 40, depth), 64, 2)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize("hints", HINTS)
+@pytest.mark.parametrize("trips", range(8))
+def test_every_schedule_and_depth(hints: str, trips: int, arch: str) -> None:
+    kernel = compiled(arch, hints, BM=64, BN=128, BK=64)
+    for rest in (0, 24):
+        check(kernel, (70, 130, 64 * trips + rest), 64, 8)
