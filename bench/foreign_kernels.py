@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -82,24 +83,31 @@ def case(facts: dict[str, Any]) -> Case:
     return triton_cases.CASES[facts["name"]](facts["chip"], facts["constants"])
 
 
+def launch(path: Path, it: Case, watching: Sequence[emulate.Observer] = ()) -> emulate.Result:
+    """Execute one compiled kernel on its case's arguments, under these observers. Raises `HkcError`."""
+    facts = json.loads(path.read_text())
+    program = emulate.Program.load(path.with_suffix(".hsaco").read_bytes())
+    spare = len(emulate.explicit(program.kernel(facts["symbol"]))) - len(it.arguments)
+    return emulate.run(
+        program,
+        *it.arguments,
+        *[None] * spare,  # Triton's scratch pointers, unused here
+        kernel=facts["symbol"],
+        grid=it.grid or facts["grid"],
+        block=facts["threads"],
+        dynamic_lds=facts["dynamic_lds"],
+        observers=watching,
+    )
+
+
 def run(path: Path) -> Row:
-    """Execute one compiled kernel."""
+    """Execute one compiled kernel and compare."""
     facts = json.loads(path.read_text())
     names = (facts["peer"], facts["version"], facts["name"], facts["chip"])
     it = case(facts)
     start = time.perf_counter()
     try:
-        program = emulate.Program.load(path.with_suffix(".hsaco").read_bytes())
-        spare = len(emulate.explicit(program.kernel(facts["symbol"]))) - len(it.arguments)
-        result = emulate.run(
-            program,
-            *it.arguments,
-            *[None] * spare,  # Triton's scratch pointers, unused here
-            kernel=facts["symbol"],
-            grid=it.grid or facts["grid"],
-            block=facts["threads"],
-            dynamic_lds=facts["dynamic_lds"],
-        )
+        result = launch(path, it)
     except HkcError as failure:
         return Row(*names, it.shape, None, None, None, None, 0, False, str(failure))
     seconds = time.perf_counter() - start

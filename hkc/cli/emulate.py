@@ -6,7 +6,6 @@ import argparse
 import io
 import json
 import math
-import operator
 import sys
 import time
 from dataclasses import dataclass, field
@@ -238,13 +237,12 @@ def _element(given: list[Given], memory: Memory, name: str, index: tuple[int, ..
     """Where an element of an argument is."""
     import numpy as np
 
-    from hkc.support.errors import Diagnostic, HkcUsageError
-
-    array = given[int(name)].array if name.isdecimal() and int(name) < len(given) else None
-    held = next((a for a in memory.allocations if a.name == f"argument {name}"), None)
-    if array is None or held is None or len(index) != array.ndim or any(map(operator.ge, index, array.shape)):
-        raise HkcUsageError(Diagnostic("HK305", f"there is no element {list(index)} of an argument {name}"))
-    return held.base + int(np.ravel_multi_index(index, array.shape)) * array.itemsize, array.itemsize
+    arrays = {str(n): g.array for n, g in enumerate(given) if g.array is not None}
+    debugging.element(name, index, {n: array.shape for n, array in arrays.items()})
+    (held,) = (a for a in memory.allocations if a.name == f"argument {name}")
+    return held.base + int(np.ravel_multi_index(index, arrays[name].shape)) * arrays[name].itemsize, arrays[
+        name
+    ].itemsize
 
 
 class _Help(argparse.HelpFormatter):

@@ -119,9 +119,8 @@ def _device(options: argparse.Namespace, order: int) -> Iterator[str | Device | 
     emulator = Emulator(order)
 
     def find(memory: Memory, name: str, index: tuple[int, ...]) -> tuple[int, int]:
-        view = emulator.views.get(name)
-        if view is None or len(index) != len(view.extents) or any(map(operator.ge, index, view.extents)):
-            raise HkcUsageError(Diagnostic("HK305", f"the kernel has no `{name}{list(index)}`"))
+        debugging.element(name, index, {n: v.extents for n, v in emulator.views.items()})
+        view = emulator.views[name]
         return view.address + sum(map(operator.mul, index, view.strides)) * view.itemsize, view.itemsize
 
     with debugging.observers(options, find) as observers:

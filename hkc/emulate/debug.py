@@ -31,8 +31,8 @@ Range = Callable[[Memory], tuple[int, int]]
 """Finds bytes once the arguments are in memory: first address and how many."""
 
 
-def _usage(message: str) -> HkcUsageError:
-    return HkcUsageError(Diagnostic("HK305", message))
+def _usage(message: str, hint: str | None = None) -> HkcUsageError:
+    return HkcUsageError(Diagnostic("HK305", message, hint=hint))
 
 
 class Trace(Observer):
@@ -94,7 +94,7 @@ class Break(Observer):
         times: int = 1,
     ) -> None:  # fmt: skip
         self._where, self._line, self._stream, self._wave = where, line, stream, wave
-        self._show, self._left = tuple(show), times
+        self._show, self._left, self.reached = tuple(show), times, False
         for text in self._show:
             if not _BYTES.match(text) and operand(text).kind not in _REGISTERS:
                 raise _usage(f"`{text}` is no register such as v3, s[4:5], vcc and no bytes such as lds[0:64]")
@@ -109,8 +109,14 @@ class Break(Observer):
         else:
             self._stops = {self._where} & set(addresses)
         if not self._stops:
-            what = f"line {self._where}" if self._line else f"address {self._where:#x}"
-            raise _usage(f"no instruction comes from {what}" if self._line else f"no instruction starts at {what}")
+            if not self._line:
+                raise _usage(f"no instruction starts at {self}")
+            known = sorted(set(lines) - {0}, key=lambda n: (abs(n - self._where), n))[:8]
+            hint = f"the nearest are {', '.join(map(str, sorted(known)))}" if known else "no lines are known"
+            raise _usage(f"no instruction comes from {self}", hint)
+
+    def __str__(self) -> str:
+        return f"line {self._where}" if self._line else f"address {self._where:#x}"
 
     def step(self, instruction: Decoded, step: Step, context: Context) -> Step:
         """See `Observer`."""
@@ -120,6 +126,7 @@ class Break(Observer):
         def run(w: Waves) -> NDArray[np.int64] | None:
             row = self._row(w)
             if row is not None and self._left > 0:
+                self.reached = True
                 self._left -= 1
                 self._print(w.state, row, instruction, context)
             jump: NDArray[np.int64] | None = step(w)
@@ -173,11 +180,16 @@ def _lanes(name: str, values: NDArray[np.uint32]) -> list[str]:
 def _dump(state: State, row: int, text: str, found: re.Match[str]) -> list[str]:
     first, end = int(found[2]), int(found[3] or int(found[2]) + 1)
     if found[1] == "lds":
+        if first >= min(end, state.shape.lds):
+            return [f"  {text}: no bytes; the workgroup has {state.shape.lds} bytes of LDS"]
         end = min(end, state.shape.lds)
         base = int(state.lds_base[row])
         data = state.lds.data[base + first : base + end].tobytes()
     else:
-        data = state.memory.read(int(found[1], 16) + first, max(end - first, 0))
+        address, size = int(found[1], 16) + first, max(end - first, 0)
+        if not state.memory.holds(address, size):
+            return [f"  {text}: not all in one allocation; it begins {state.memory.near(address)}"]
+        data = state.memory.read(address, size)
     rows = range(0, len(data), 16)
     return [f"  {text}", *(f"    {first + i:#06x}: {data[i : i + 16].hex(' ', 4)}" for i in rows)]
 
@@ -186,11 +198,17 @@ class Watch(Observer):
     """Shows every write to some bytes of memory: by whom, and the bytes before and after."""
 
     def __init__(self, where: Range, stream: TextIO, name: str = "") -> None:
-        self._where, self._stream, self._name = where, stream, name
+        self._where, self._stream, self._name, self.reached = where, stream, name, False
+
+    def __str__(self) -> str:
+        return self._name
 
     def begin(self, state: State) -> None:
-        """See `Observer`."""
+        """See `Observer`. Raises `HkcUsageError` HK305 where no memory is meant."""
         self._first, self._size = self._where(state.memory)
+        if not state.memory.holds(self._first, self._size):
+            near = state.memory.near(self._first)
+            raise _usage(f"the {self._size} bytes at {self._first:#x} are not all in one allocation", near)
         self._old = state.memory.read(self._first, self._size)
 
     def access(self, state: State, access: Access) -> Happen | None:
@@ -211,6 +229,7 @@ class Watch(Observer):
         return written
 
     def _say(self, state: State, access: Access, wave: int, lane: int) -> None:
+        self.reached = True
         new = state.memory.read(self._first, self._size)
         by, name = access.by, self._name or f"{self._first:#x}"
         change = f"{self._old.hex(' ', -4)} -> {new.hex(' ', -4)}"

@@ -142,7 +142,8 @@ def _run(
         def tick(fraction: float, first: int = first, last: int = last) -> None:
             if progress is not None:
                 done = first + fraction * (last - first)
-                progress(done / total, f"workgroup {int(done)} of {total}")
+                executed = sum(code.executed)
+                progress(done / total, f"workgroup {int(done)} of {total}, {executed:,} wave-instructions")
 
         Scheduler(code, state, code.program.entry(dispatch.kernel), limit, chance).run(tick)
 

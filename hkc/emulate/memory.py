@@ -196,6 +196,11 @@ class Memory:
         start = address - found.base
         return found.space.data[start : start + nbytes].tobytes()
 
+    def holds(self, address: int, nbytes: int) -> bool:
+        """Whether these bytes lie in one allocation."""
+        found = self.find(address)
+        return found is not None and address + nbytes <= found.end
+
     def find(self, address: int) -> Allocation | None:
         """The allocation that starts last at or before `address`."""
         i = bisect.bisect_right(self._bases, address)
@@ -222,17 +227,16 @@ class Memory:
         return bad if bad.any() else None
 
     def _host(self, address: int, nbytes: int) -> Allocation:
-        found = self.find(address)
-        if found is None or address + nbytes > found.end:
+        if not self.holds(address, nbytes):
             raise error("HK705", f"{nbytes} bytes at {address:#x} are not inside one allocation: {self.near(address)}")
-        return found
+        return self.allocations[bisect.bisect_right(self._bases, address) - 1]
 
     def near(self, address: int) -> str:
         """One phrase that places `address` relative to the nearest allocation."""
         if not self.allocations:
             return "no memory is allocated"
         if address < _NULL:
-            return "which comes from a null pointer"
+            return "close to address 0: a null pointer?"
         best = min(self.allocations, key=lambda a: max(a.base - address, address - a.end + 1, 0))
         if address < best.base:
             return f"{best.base - address} bytes before `{best.name}` ({best.size} bytes at {best.base:#x})"

@@ -76,7 +76,7 @@ def test_wrong_calls(hkc: Command) -> None:
     outcome = hkc("run", EXAMPLES / "vector_add.hk", "--arch", "gfx950", "--break", "here")
     assert outcome.code == 2 and "not `here`" in outcome.err
     outcome = hkc("run", EXAMPLES / "vector_add.hk", "--arch", "gfx950", "--watch", "D[5]")
-    assert outcome.code == 2 and "no `D[5]`" in outcome.err
+    assert outcome.code == 2 and "there is no `D` to watch" in outcome.err
     outcome = hkc("run", EXAMPLES / "vector_add.hk", "--arch", "gfx950", "--watch", "C[5]", "--device", "reference")
     assert outcome.code == 2 and "only runs on the emulator" in outcome.err
 
@@ -207,3 +207,38 @@ def test_what_was_found_before_a_fault_is_shown_with_it(hkc: Command, tmp_path: 
     by_check = {f["check"]: f for f in found.json["findings"]}
     assert {"global-race", "endless-loop"} <= set(by_check), by_check
     assert by_check["endless-loop"]["address"] > 0 and by_check["endless-loop"]["instruction"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--show", "v0"), "--show and --wave say what --break prints, and there is no --break"),
+        (("--wave", "0"), "--show and --wave say what --break prints, and there is no --break"),
+        (("--break", "9", "--wave", "-1"), "a whole number is needed, not `-1`"),
+        (("--trace-values",), "there is no --trace"),
+        (("--break", "9", "--show", "v0,q7"), "`q7` is no register such as v3"),
+        (("--break", "9", "--show", "v300"), "the kernel has no register v300"),
+        (("--break", "99"), "no instruction comes from line 99\nhint: the nearest are "),
+        (("--break", "0x2"), "no instruction starts at address 0x2"),
+        (("--watch", "C"), None),
+        (("--watch", "C[5000]"), "`C` has 1000 elements, so `C[5000]` is none of them"),
+        (("--watch", "C[1,1]"), "`C` has 1000 elements, so `C[1,1]` is none of them"),
+        (("--watch", "Cc[1]"), "there is no `Cc` to watch\nhint: did you mean C?"),
+        (("--watch", "C[1]:8"), "a number of bytes belongs to an address"),
+        (("--watch", "0x12"), "the 4 bytes at 0x12 are not all in one allocation\nhint: close to address 0: a null"),
+    ],
+)
+def test_what_a_newcomer_asks(hkc: Command, words: tuple[str, ...], message: str | None) -> None:
+    kernel = EXAMPLES / "vector_add.hk"
+    outcome = hkc("run", kernel, "--arch", "gfx942", "--set", "N=1000", "--device", "emulator", *words)
+    assert outcome.code == (2 if message else 0), outcome.err
+    assert (message or "") in outcome.err
+
+
+def test_what_did_not_happen_is_told(hkc: Command) -> None:
+    words = ("run", EXAMPLES / "vector_add.hk", "--arch", "gfx942", "--set", "N=100", "--break", "9")
+    outcome = hkc(*words, "--show", "0x7e0000000000[0:4],lds[100:104]", "--watch", "A[3]")
+    assert outcome.code == 0 and "A[3] was not written" in outcome.err
+    assert "0x7e0000000000[0:4]: not all in one allocation; it begins " in outcome.err
+    assert "lds[100:104]: no bytes; the workgroup has 0 bytes of LDS" in outcome.err
+    assert "line 9 was not reached" in hkc(*words, "--wave", "7000").err
