@@ -41,18 +41,11 @@ older chip; for the newer one, and for sparse forms, the same rules are assumed.
 host model of them. NaN results of arithmetic are the first NaN operand, quieted, or the default NaN.
 """
 REASONS = {
-    "s_cbranch_g_fork": "fork and join: no compiler emits them", "s_cbranch_i_fork": "fork and join",
-    "s_cbranch_join": "fork and join", "s_rfe_b64": "trap handlers", "s_rfe_restore_b64": "trap handlers",
-    "s_setvskip": "vector skip mode", "s_setkill": "graphics",
-    "s_sendmsghalt": "graphics", "s_endpgm_saved": "trap handlers", "s_endpgm_ordered_ps_done": "graphics",
-    "s_set_gpr_idx_mode": "relative vector addressing is resolved statically", "s_dcache_discard": "loses data",
-    "s_set_gpr_idx_idx": "relative vector addressing is resolved statically", "s_dcache_discard_x2": "loses data",
-    "v_screen_partition_4se_b32": "graphics", "v_mfma_ld_scale_b32": "only as the first half of scaled matrix forms",
-}  # fmt: skip
-FAMILIES = {
-    "s_scratch_": "scalar access to scratch: its layout is not documented for these chips",
-    "ds_gws_": "global wave sync: needs resources that a runtime grants",
-    "scratch_load_lds_": "no compiler emits it",
+    "s_rfe_b64": "only trap handlers may execute it", "s_rfe_restore_b64": "only trap handlers may execute it",
+    "s_endpgm_saved": "only trap handlers may execute it", "s_endpgm_ordered_ps_done": "graphics: ordered pixel shaders",
+    "s_setkill": "graphics: kills pixels; what it does to a compute wave is not documented",
+    "v_screen_partition_4se_b32": "graphics: of an older chip's screen; no guide of these chips has it",
+    "v_mfma_ld_scale_b32": "executed as the first half of scaled matrix instructions; alone it has no documented effect",
 }  # fmt: skip
 
 Rows = dict[str, tuple[str, Decoded]]
@@ -90,10 +83,9 @@ def state(chip: str, rows: Rows, name: str, tested: set[str]) -> str:
 
 def reason(name: str) -> str:
     """Why an instruction is not executed."""
-    found = REASONS.get(name) or next((text for start, text in FAMILIES.items() if name.startswith(start)), "")
-    if not found:
+    if name not in REASONS:
         raise SystemExit(f"no reason given for {name}")
-    return found
+    return REASONS[name]
 
 
 def page() -> str:

@@ -113,9 +113,9 @@ def memory_fault(instruction: Decoded, what: str, note: str, row: int, lane: int
     return Fault(diagnostic, instruction, lane=lane, row=row)
 
 
-def trapped(instruction: Decoded, wave: int, lane: int) -> Fault:
+def trapped(instruction: Decoded, wave: int, lane: int, how: str = "traps") -> Fault:
     """The program gives up: compilers put a trap where an assertion fails or where no path leads."""
-    message = f"the program traps in wave {wave}, lane {lane} at {where(instruction)}"
+    message = f"the program {how} in wave {wave}, lane {lane} at {where(instruction)}"
     return Fault(Diagnostic("HK717", message), instruction, wave, lane)
 
 

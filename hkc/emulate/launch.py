@@ -17,6 +17,7 @@ from hkc.emulate.program import Program
 from hkc.emulate.registry import Context
 from hkc.emulate.scheduler import Code, Scheduler
 from hkc.emulate.state import LANES, Findings, Shape, State
+from hkc.emulate.sync import WaveSync
 from hkc.machine.codeobject import Kernel
 from hkc.machine.elf import Relocation
 from hkc.support.errors import error
@@ -133,10 +134,11 @@ def _run(
     progress: Progress | None,
     limit: int,
 ) -> None:
-    total = dispatch.groups
+    total, sync = dispatch.groups, WaveSync()
     for first, last in _batches(dispatch):
         state = _state(dispatch, memory, findings, first, last)
         state.code_base = dispatch.code_base
+        state.sync = sync
         state.observe(code.observers)
 
         def tick(fraction: float, first: int = first, last: int = last) -> None:

@@ -65,6 +65,13 @@ class Space:
             self.valid[offset : offset + content.size] = 1
             self.complete = offset == 0 and content.size == self.size
 
+    def forget(self, offset: int, nbytes: int) -> None:
+        """These bytes, as far as they are inside, count as never written."""
+        if self.complete:
+            self.valid[: self.size] = 1
+            self.complete = False
+        self.valid[max(offset, 0) : max(min(offset + nbytes, self.size), 0)] = 0
+
     def gather(self, offsets: Offsets, nbytes: int) -> tuple[Words, Mask | None]:
         """Words at each offset, and where any of their bytes was never written (None: nowhere)."""
         words = _gather(self.data, offsets, nbytes)
@@ -200,6 +207,12 @@ class Memory:
         """Whether these bytes lie in one allocation."""
         found = self.find(address)
         return found is not None and address + nbytes <= found.end
+
+    def forget(self, address: int, nbytes: int) -> None:
+        """Whatever allocations have there counts as never written."""
+        for allocation in self.allocations:
+            if allocation.base < address + nbytes and address < allocation.end:
+                allocation.space.forget(address - allocation.base, nbytes)
 
     def find(self, address: int) -> Allocation | None:
         """The allocation that starts last at or before `address`."""

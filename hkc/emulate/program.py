@@ -7,7 +7,6 @@ from pathlib import Path
 
 from hkc.emulate.decode import Decoded, decode
 from hkc.emulate.faults import Fault, Finding
-from hkc.emulate.indexing import resolve
 from hkc.emulate.isa import Isa, of_machine
 from hkc.emulate.isa import load as load_isa
 from hkc.machine.bundle import code_object
@@ -55,13 +54,12 @@ class Program:
         if isa.machine not in (None, code.machine):
             said = of_machine(code.machine) or f"processor {code.machine:#x}, which is none that is known"
             raise error("HK607", f"the ELF header is for {said}, but the metadata for {code.arch}")
-        decoded = (
+        instructions = tuple(
             decode(i.address, i.encoding, i.text)
             for segment in code.segments
             if segment.executable
             for i in disassemble(segment.content, code.arch, segment.address)
         )
-        instructions = tuple(resolve(decoded))
         positions = {x.address: n for n, x in enumerate(instructions)}
         return cls(code, isa, instructions, positions, lines or line_table(hsaco))
 

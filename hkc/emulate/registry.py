@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from hkc.emulate.waves import Waves
 
 Jump = Any
-"""None: go on. Otherwise int64 [waves] with the addresses of the next instructions; -1 ends the wave, -2 waits at a
-barrier."""
+"""None: go on. Otherwise int64 [waves] with the addresses of the next instructions, or negative numbers: see
+`semantics.control`."""
 Step = Callable[["Waves"], Jump]
 
 Build = Callable[["Decoded", "Context"], Step]
@@ -25,8 +25,8 @@ Build = Callable[["Decoded", "Context"], Step]
 _TABLE: dict[str, Build] = {}
 _FAMILIES: dict[str, Build] = {}
 _MODULES = (
-    "salu", "control", "relative", "smem", "smem_store", "valu_int", "valu_float", "valu_half", "valu_wide",
-    "valu_media", "compare", "convert", "convert_small", "convert_scaled", "packed", "lane", "lds", "lds_more",
+    "salu", "control", "fork", "relative", "smem", "smem_store", "valu_int", "valu_float", "valu_half", "valu_wide",
+    "valu_media", "compare", "convert", "convert_small", "convert_scaled", "packed", "lane", "lds", "lds_more", "gws",
     "buffer", "typed", "vmem", "mfma", "smfmac", "transcendental", "trig", "divide",
 )  # fmt: skip
 

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from hkc.emulate.decode import Decoded
 from hkc.emulate.faults import Fault, deadlock, endless, nowhere
+from hkc.emulate.modes import bind_in, modes_of
 from hkc.emulate.observe import Observer
 from hkc.emulate.program import Program
-from hkc.emulate.registry import Context, Step, bind
-from hkc.emulate.semantics.control import BARRIER, END
+from hkc.emulate.registry import Context, Step
+from hkc.emulate.semantics.control import BARRIER, END, QUEUE
 from hkc.emulate.state import State
 from hkc.emulate.waves import Waves
 
@@ -33,6 +34,7 @@ class Code:
         self.program = program
         self.context = context
         self.observers = observers
+        self.modes = modes_of(program.instructions)
         self.steps: list[Step | None] = [None] * (len(program.instructions) + 1)  # the last is beyond the code
         self.executed: list[int] = [0] * len(program.instructions)
 
@@ -44,7 +46,7 @@ class Code:
                 last = self.program.instructions[-1]
                 raise nowhere(last.address + len(last.encoding), last)
             instruction = self.program.instructions[position]
-            found = bind(instruction, self.context)
+            found = bind_in(instruction, self.context, self.modes)
             for observer in self.observers:
                 found = observer.step(instruction, found, self.context)
             self.steps[position] = found
@@ -83,6 +85,7 @@ class Scheduler:
         self.at = np.full(waves, code.position(entry), np.int64)
         self.waiting = np.zeros(waves, np.bool_)
         self.running = np.ones(waves, np.bool_)
+        self.queued = np.full(waves, -1, np.int64)
         self.arrived = np.zeros((waves // state.shape.waves_per_group,), np.int64)
         self._group_of = np.arange(waves) // state.shape.waves_per_group
         self._behind = -1
@@ -90,11 +93,11 @@ class Scheduler:
     def run(self, tick: Callable[[float], None]) -> None:
         """Until every wave has ended. `tick` gets the fraction of waves that have."""
         while self.running.any():
-            ready = self.running & ~self.waiting
+            ready = self.running & ~self.waiting & (self.queued != self.state.sync.version)
             if not ready.any():
-                raise deadlock(*self._place(-1), {self._instruction(row, -1).address for row in self._running()})
+                raise deadlock(*self._place(), {self._instruction(row).address for row in self._running()})
             if self.limit <= 0:
-                raise endless(*self._place(0), *self.code.busiest())
+                raise endless(*self._place(), *self.code.busiest())
             rows, stop = self._choose(ready)
             try:
                 self._advance(rows, stop)
@@ -108,14 +111,14 @@ class Scheduler:
         """The waves that have not ended."""
         return [int(row) for row in np.nonzero(self.running)[0]]
 
-    def _instruction(self, row: int, after: int) -> Decoded:
-        """The instruction to which a wave has got, or one so far behind it."""
-        return self.code.program.instructions[int(self.at[row]) + after]
+    def _instruction(self, row: int) -> Decoded:
+        """The instruction to which a wave has got, or the barrier at which it waits."""
+        return self.code.program.instructions[int(self.at[row]) - int(self.waiting[row])]
 
-    def _place(self, after: int) -> tuple[Decoded, int]:
-        """The instruction to which the first running wave has got (or one so far behind it), and which wave that is."""
+    def _place(self) -> tuple[Decoded, int]:
+        """The instruction of the first running wave, and which wave that is."""
         row = self._running()[0]
-        return self._instruction(row, after), self.state.first_wave + row
+        return self._instruction(row), self.state.first_wave + row
 
     def _choose(self, ready: NDArray[np.bool_]) -> tuple[Rows, int]:
         """The group to run, and the position at which it may meet another one."""
@@ -179,6 +182,9 @@ class Scheduler:
                 for observer in self.state.observers:
                     observer.arrive(self.state, rows, group.by)
                 self._release(np.unique(self._group_of[rows]))
+            elif target == QUEUE:
+                self.at[rows] = position
+                self.queued[rows] = self.state.sync.version
             else:
                 self.at[rows] = self.code.position(target, group.by)
 

@@ -19,6 +19,7 @@ from hkc.emulate.faults import Finding, Party
 from hkc.emulate.memory import POISON, Mask, Memory, Space
 from hkc.emulate.observe import Observer, listeners
 from hkc.emulate.outstanding import Outstanding
+from hkc.emulate.sync import WaveSync
 
 if TYPE_CHECKING:
     from hkc.emulate.decode import Decoded
@@ -89,6 +90,7 @@ class State:
         self.lds_base = np.repeat(np.arange(groups, dtype=np.int64) * shape.lds, shape.waves_per_group)
         self.scratch = Space(shape.waves * LANES * shape.scratch)
         self.outstanding = Outstanding(shape.waves)
+        self.sync = WaveSync()
         self.observers: tuple[Observer, ...] = ()
         self.listeners: tuple[Observer, ...] = ()
         self.code_base = 0

@@ -19,6 +19,7 @@ U32 = NDArray[np.uint32]
 U64 = NDArray[np.uint64]
 
 _ROUND_F32, _ROUND_F64, _DENORM_F32, _DENORM_F64 = 0x3, 0xC, 0x30, 0xC0
+_ARITHMETIC = (1 << 27) - 1  # above are modes of control: relative registers, skipping, the stack of forks
 DX10_CLAMP, IEEE = 1 << 8, 1 << 9
 """Bits of the mode register: clamp turns NaN into 0; signalling NaNs are quieted by minimum and maximum."""
 
@@ -70,8 +71,8 @@ class Waves:
     def refresh_mode(self) -> None:
         """Call after the mode register changed."""
         modes = self.state.mode[self.rows]
-        self.mode = int(modes[0])
-        if (modes != self.mode).any():
+        self.mode = int(modes[0]) & _ARITHMETIC
+        if (modes & np.uint32(_ARITHMETIC) != self.mode).any():
             raise unsupported(self.by, "waves with different mode registers that run together, as")
         self.flush32 = not self.mode & _DENORM_F32
         self.flush64 = not self.mode & _DENORM_F64

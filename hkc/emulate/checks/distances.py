@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from hkc.emulate.decode import EXEC, M0, VCC, Decoded, Operand
+from hkc.emulate.roles import EXCHANGES, results
 
 Key = tuple[str, str, int]
 """(how it was made, register file, number)."""
@@ -18,8 +19,6 @@ _TRANSCENDENTAL = ("v_exp_", "v_log_", "v_rcp_", "v_rsq_", "v_sqrt_", "v_sin_", 
 _LANE = ("v_readlane_b32", "v_readfirstlane_b32", "v_writelane_b32")
 _VECTOR_MEMORY = ("buffer_", "tbuffer_", "global_", "flat_", "scratch_")
 _ADDS_TO_RESULT = ("v_fmac", "v_mac", "v_pk_fmac", "v_dot2c", "v_dot4c", "v_dot8c")
-_EXCHANGES = ("v_swap", "v_permlane16_swap", "v_permlane32_swap")
-_SCALAR_CARRY = ("_co_u32", "v_div_scale", "v_mad_u64_u32", "v_mad_i64_i32")
 _PACKED = ("v_pk_", "v_dot", "v_fma_mix", "v_mfma", "v_smfmac")
 _READS_M0 = ("s_movrel", "s_sendmsg", "s_ttracedata", "ds_read_addtid", "ds_write_addtid", "ds_gws_")
 
@@ -141,20 +140,13 @@ def _registers(operands: Iterable[Operand], *kinds: str) -> Iterator[tuple[str, 
             yield from ((operand.kind, operand.index + i) for i in range(operand.count))
 
 
-def _result_count(instruction: Decoded) -> int:
-    base = instruction.base
-    if not instruction.operands:
-        return 0
-    return 2 if base.startswith(_EXCHANGES) or any(word in base for word in _SCALAR_CARRY) else 1
-
-
 def _results(instruction: Decoded) -> Iterator[tuple[str, int]]:
-    return _registers(instruction.operands[: _result_count(instruction)])
+    return _registers(instruction.operands[: results(instruction)])
 
 
 def _sources(instruction: Decoded) -> Iterator[tuple[str, int]]:
-    both = instruction.base.startswith((*_ADDS_TO_RESULT, *_EXCHANGES))
-    return _registers(instruction.operands[0 if both else _result_count(instruction) :])
+    both = instruction.base.startswith((*_ADDS_TO_RESULT, *EXCHANGES))
+    return _registers(instruction.operands[0 if both else results(instruction) :])
 
 
 def _writes_part(instruction: Decoded) -> bool:

@@ -10,13 +10,15 @@ from numpy.typing import NDArray
 
 from hkc.emulate.decode import EXEC, VCC, Decoded
 from hkc.emulate.faults import trapped, unsupported
+from hkc.emulate.modes import GPR_INDEX, SKIP
 from hkc.emulate.operands import scalar_reader
 from hkc.emulate.registry import Context, Step, op
 from hkc.emulate.semantics.salu import LOGIC, LOGIC_FIRST
 from hkc.emulate.waves import Waves
 
-END, BARRIER = -1, -2
-"""Jumps that are not addresses: the wave is done; it waits for the others of its workgroup."""
+END, BARRIER, QUEUE = -1, -2, -3
+"""Jumps that are not addresses: the wave is done; it waits for the others of its workgroup; it has to try again when
+global wave sync lets somebody pass."""
 
 _NOWHERE = 1 << 62
 
@@ -88,9 +90,9 @@ def _(instruction: Decoded, context: Context) -> Step:
 
 
 @op(
-    "s_nop", "s_setprio", "s_sleep", "s_sethalt", "s_icache_inv", "s_dcache_inv", "s_dcache_wb", "s_dcache_inv_vol",
+    "s_nop", "s_setprio", "s_sleep", "s_icache_inv", "s_dcache_inv", "s_dcache_wb", "s_dcache_inv_vol",
     "s_dcache_wb_vol", "s_incperflevel", "s_decperflevel", "s_ttracedata", "s_wakeup", "s_sendmsg",
-    "s_set_gpr_idx_off", "buffer_inv", "buffer_wbl2", "v_nop",
+    "buffer_inv", "buffer_wbl2", "v_nop",
 )  # fmt: skip
 def _(instruction: Decoded, context: Context) -> Step:
     """Nothing that a program could observe here: caches are coherent, priorities have no say."""
@@ -111,15 +113,25 @@ def _(instruction: Decoded, context: Context) -> Step:
     return (lambda w: None) if instruction.simm16 & 0xFF == _DEBUG_TRAP else step
 
 
+@op("s_sethalt", "s_sendmsghalt")
+def _(instruction: Decoded, context: Context) -> Step:
+    """A wave that halts waits for the host to wake it, which nobody does here."""
+
+    def step(w: Waves) -> None:
+        raise trapped(instruction, w.state.first_wave + int(w.rows[0]), int(w.mask[0].argmax()), "halts")
+
+    return step if instruction.base == "s_sendmsghalt" or instruction.simm16 & 1 else lambda w: None
+
+
 # calls
 
 
-def _address(w: Waves, place: int) -> NDArray[np.uint64]:
+def memory_address(w: Waves, place: int) -> NDArray[np.uint64]:
     """Where in memory an address of the file is."""
     return np.array([w.state.code_base + place], np.uint64)
 
 
-def _place(w: Waves, addresses: NDArray[np.uint64]) -> NDArray[np.int64]:
+def file_address(w: Waves, addresses: NDArray[np.uint64]) -> NDArray[np.int64]:
     """The inverse; what lies before the code object leads nowhere."""
     places = (addresses - np.uint64(w.state.code_base)).astype(np.int64)
     return np.broadcast_to(np.where(places < 0, np.int64(_NOWHERE), places), (w.count,))
@@ -128,13 +140,13 @@ def _place(w: Waves, addresses: NDArray[np.uint64]) -> NDArray[np.int64]:
 @op("s_getpc_b64")
 def _(instruction: Decoded, context: Context) -> Step:
     index, following = instruction.operands[0].index, instruction.address + instruction.size
-    return lambda w: w.set_scalar64(index, _address(w, following))
+    return lambda w: w.set_scalar64(index, memory_address(w, following))
 
 
 @op("s_setpc_b64")
 def _(instruction: Decoded, context: Context) -> Step:
     read = scalar_reader(instruction.operands[0], 64, instruction)
-    return lambda w: _place(w, read(w))
+    return lambda w: file_address(w, read(w))
 
 
 @op("s_swappc_b64")
@@ -143,8 +155,8 @@ def _(instruction: Decoded, context: Context) -> Step:
     read = scalar_reader(instruction.operands[1], 64, instruction)
 
     def step(w: Waves) -> NDArray[np.int64]:
-        target = _place(w, read(w))
-        w.set_scalar64(index, _address(w, following))
+        target = file_address(w, read(w))
+        w.set_scalar64(index, memory_address(w, following))
         return target
 
     return step
@@ -156,7 +168,7 @@ def _(instruction: Decoded, context: Context) -> Step:
     target = branch_target(instruction)
 
     def step(w: Waves) -> NDArray[np.int64]:
-        w.set_scalar64(index, _address(w, following))
+        w.set_scalar64(index, memory_address(w, following))
         return np.full(w.count, target, np.int64)
 
     return step
@@ -224,6 +236,8 @@ def _(instruction: Decoded, context: Context) -> Step:
 
     def step(w: Waves) -> None:
         fresh = read(w) << np.uint32(offset) & field
+        if (fresh & np.uint32(GPR_INDEX | SKIP)).any():
+            raise unsupported(instruction, "relative registers or skipping, when set by")
         w.state.mode[w.rows] = w.state.mode[w.rows] & ~field | fresh
         w.refresh_mode()
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hkc.emulate.decode import M0, Decoded
-from hkc.emulate.faults import unsupported
+from hkc.emulate.decode import Decoded
 from hkc.emulate.operands import scalar_reader, word_reader
 from hkc.emulate.registry import Context, Step, op
 from hkc.emulate.waves import Waves
@@ -67,40 +66,5 @@ def _(instruction: Decoded, context: Context) -> Step:
         a, b = w.read(first).copy(), w.read(second).copy()
         w.write(first, np.where(odd, b[:, partner], a))
         w.write(second, np.where(odd, b, a[:, partner]))
-
-    return step
-
-
-@op("s_set_gpr_idx_on")
-def _(instruction: Decoded, context: Context) -> Step:
-    """The index goes to m0[7:0], the mode to m0[15:12]; what it does is resolved in `indexing`."""
-    index = scalar_reader(instruction.operands[0], 32, instruction)
-    mode = np.uint32((instruction.encoding[1] & 0xF) << 12)
-
-    def step(w: Waves) -> None:
-        kept = w.scalar(M0) & np.uint32(0xFFFF0F00)
-        w.taint = w.scalar_taint = None  # the rest of m0 stays what it was, written or not
-        w.set_scalar(M0, kept | index(w) & np.uint32(0xFF) | mode)
-
-    return step
-
-
-@op("v_mov_indexed")
-def _(instruction: Decoded, context: Context) -> Step:
-    """A move whose source or target register is counted from m0[7:0], which may differ between waves."""
-    target, source = instruction.operands
-    relative_source, relative_target = instruction.flag("source"), instruction.flag("target")
-    read = word_reader(source, instruction, context)
-    first, last = context.vector(target), context.accumulators
-
-    def step(w: Waves) -> None:
-        offset = (w.scalar(M0) & np.uint32(0xFF)).astype(np.int64)
-        for n in np.unique(offset):
-            here = w.mask & (offset == n)[:, None]
-            used = max(source.index if relative_source else 0, first if relative_target else 0)
-            if used + n >= last:
-                raise unsupported(instruction, f"register {used + int(n)}, which the kernel does not have,")
-            values = w.read(source.index + int(n)) if relative_source else read(w)
-            w.write(first + int(n) * relative_target, values, here)
 
     return step

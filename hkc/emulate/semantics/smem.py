@@ -14,6 +14,7 @@ from hkc.emulate.outstanding import Happen, Picked, Rows
 from hkc.emulate.registry import Context, Step, op
 from hkc.emulate.waves import U64, Waves
 
+_SCRATCH_WORDS = 4
 _WIDTHS = {"dword": 1, "dwordx2": 2, "dwordx4": 4, "dwordx8": 8, "dwordx16": 16}
 
 
@@ -30,12 +31,12 @@ def offsets_of(instruction: Decoded) -> tuple[list[Operand], int]:
 def _load(instruction: Decoded, width: int, buffer: bool) -> Step:
     target, base = instruction.operands[0].index, instruction.operands[1].index
     registers, fixed = offsets_of(instruction)
-    readers = [scalar_reader(o, 32, instruction) for o in registers]
+    readers, unit = [scalar_reader(o, 32, instruction) for o in registers], unit_of(instruction)
 
     def step(w: Waves) -> None:
         offset = np.full(w.count, np.uint64(fixed & (1 << 64) - 1))
         for read in readers:
-            offset = offset + read(w)
+            offset = offset + read(w).astype(np.uint64) * unit
         start = w.scalar64(base)
         if buffer:
             start = start & np.uint64((1 << 48) - 1)
@@ -44,6 +45,14 @@ def _load(instruction: Decoded, width: int, buffer: bool) -> Step:
         _issue(w, instruction, target, width, address, limit)
 
     return step
+
+
+def unit_of(instruction: Decoded) -> np.uint64:
+    """Bytes in which an offset register counts: 64 for scratch (Vega ISA guide, "Scalar scratch").
+
+    A scratch instruction's base is the address of scratch memory, which the program has to know.
+    """
+    return np.uint64(64 if "_scratch_" in instruction.base else 1)
 
 
 def limit_of(w: Waves, base: int, offset: U64) -> NDArray[np.int64]:
@@ -93,3 +102,5 @@ def _builder(width: int, buffer: bool) -> Callable[[Decoded, Context], Step]:
 for _suffix, _width in _WIDTHS.items():
     op(f"s_load_{_suffix}")(_builder(_width, False))
     op(f"s_buffer_load_{_suffix}")(_builder(_width, True))
+    if _width <= _SCRATCH_WORDS:
+        op(f"s_scratch_load_{_suffix}")(_builder(_width, False))

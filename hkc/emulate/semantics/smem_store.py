@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -10,13 +11,13 @@ from numpy.typing import NDArray
 
 from hkc.emulate import access, atomics
 from hkc.emulate.access import Combine
-from hkc.emulate.decode import Decoded
+from hkc.emulate.decode import Decoded, Operand
 from hkc.emulate.memory import Mask
 from hkc.emulate.observe import Kind, announce, followed
 from hkc.emulate.operands import scalar_reader
 from hkc.emulate.outstanding import Happen, Picked, Rows
 from hkc.emulate.registry import Context, Step, op
-from hkc.emulate.semantics.smem import limit_of, offsets_of
+from hkc.emulate.semantics.smem import limit_of, offsets_of, unit_of
 from hkc.emulate.waves import U64, Waves
 
 
@@ -31,13 +32,13 @@ class _Places:
 def _places(instruction: Decoded, width: int) -> Callable[[Waves], _Places]:
     base, buffer = instruction.operands[1].index, "_buffer_" in instruction.base
     registers, fixed = offsets_of(instruction)
-    readers = [scalar_reader(o, 32, instruction) for o in registers]
+    readers, unit = [scalar_reader(o, 32, instruction) for o in registers], unit_of(instruction)
     words = 4 * np.arange(width)
 
     def run(w: Waves) -> _Places:
         offset = np.full(w.count, np.uint64(fixed & (1 << 64) - 1))
         for read in readers:
-            offset = offset + read(w)
+            offset = offset + read(w).astype(np.uint64) * unit
         start = w.scalar64(base)
         if buffer:
             start = start & np.uint64((1 << 48) - 1)
@@ -114,7 +115,26 @@ def _atomic(combine: Combine, keep: int, given: int) -> Callable[[Decoded, Conte
 
 
 for _suffix, _width in (("dword", 1), ("dwordx2", 2), ("dwordx4", 4)):
-    op(f"s_store_{_suffix}", f"s_buffer_store_{_suffix}")(_store(_width))
+    op(f"s_store_{_suffix}", f"s_buffer_store_{_suffix}", f"s_scratch_store_{_suffix}")(_store(_width))
 for _name in ("swap", "cmpswap", "add", "sub", "smin", "umin", "smax", "umax", "and", "or", "xor", "inc", "dec"):
     for _wide in ("", "_x2"):
         op(f"s_atomic_{_name}{_wide}", f"s_buffer_atomic_{_name}{_wide}")(_atomic(*atomics.table()[_name + _wide]))
+
+
+@op("s_dcache_discard", "s_dcache_discard_x2")
+def _(instruction: Decoded, context: Context) -> Step:
+    """A cache line (64 bytes), or two, that scalar stores wrote need not reach memory: it holds nothing from now on."""
+    at = dataclasses.replace(instruction, operands=(Operand("off"), *instruction.operands))
+    find, size = _places(at, 1), 64 << instruction.base.endswith("x2")
+
+    def step(w: Waves) -> None:
+        places = find(w)
+        state = w.state
+
+        def happen(rows: Rows, picked: Picked) -> None:
+            for address in np.unique(places.addresses[picked] & ~np.uint64(63)).tolist():
+                state.memory.forget(address, size)
+
+        state.outstanding.defer("scalar", w.rows, happen)
+
+    return step

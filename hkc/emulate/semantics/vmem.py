@@ -141,8 +141,10 @@ for _segment in _TARGETS:
             op(f"{_segment}_atomic_{_suffix}")(_atomic(_segment, _suffix))
 
 
-def direct_to_lds(w: Waves, form: access.Format, addresses: U64, mask: Mask, offset: int) -> None:
-    """Memory → LDS at m0 + offset + lane · size; lanes outside `mask` write 0."""
+def direct_to_lds(
+    w: Waves, form: access.Format, addresses: U64, mask: Mask, offset: int, source: access.Target = spaces.GLOBAL
+) -> None:
+    """`source` → LDS at m0 + offset + lane · size; lanes outside `mask` write 0."""
     if w.taint is not None:
         w.consume("an address")
     state, by, active = w.state, w.by, w.mask
@@ -151,13 +153,13 @@ def direct_to_lds(w: Waves, form: access.Format, addresses: U64, mask: Mask, off
     places = base[:, None] + np.arange(64, dtype=np.uint64) * np.uint64(size)
     after: tuple[Happen, ...] = ()
     if state.listeners:
-        mask, after = announce(w, "global", "load", "vm", addresses, mask, form.nbytes)
+        mask, after = announce(w, source.name, "load", "vm", addresses, mask, form.nbytes)
         active, written = announce(w, "lds", "store", "vm", places, active, size)
         after += written
 
     def happen(rows: Rows, picked: Picked) -> None:
         lanes = mask[picked]
-        words, stale = spaces.GLOBAL.fetch(state, rows, addresses[picked], lanes, form.nbytes, by)
+        words, stale = source.fetch(state, rows, addresses[picked], lanes, form.nbytes, by)
         if stale is not None:
             access.report_stale(state, "global", by, rows, addresses[picked], stale & lanes)
         words = np.where(lanes[..., None], form.widen(words), np.uint32(0))
@@ -172,15 +174,15 @@ def check_width(instruction: Decoded, context: Context, form: access.Format) -> 
         raise wrong_chip(instruction, context.isa.chip)
 
 
-def _load_lds(form: access.Format) -> Callable[[Decoded, Context], Step]:
+def _load_lds(segment: str, form: access.Format) -> Callable[[Decoded, Context], Step]:
     def build(instruction: Decoded, context: Context) -> Step:
         check_width(instruction, context, form)
         operands = instruction.operands
         offset = instruction.number("offset")
-        address = _address(instruction, context, operands[0], operands[1] if len(operands) > 1 else None)
+        address = _addressing(instruction, context, operands[0], operands[1] if len(operands) > 1 else None)
 
         def step(w: Waves) -> None:
-            direct_to_lds(w, form, address(w), w.mask, offset)
+            direct_to_lds(w, form, address(w), w.mask, offset, _TARGETS[segment])
 
         return step
 
@@ -188,4 +190,5 @@ def _load_lds(form: access.Format) -> Callable[[Decoded, Context], Step]:
 
 
 for _suffix in ("ubyte", "sbyte", "ushort", "sshort", "dword", "dwordx3", "dwordx4"):
-    op(f"global_load_lds_{_suffix}")(_load_lds(access.FORMATS[_suffix]))
+    for _segment in ("global",) if "x" in _suffix else ("global", "scratch"):
+        op(f"{_segment}_load_lds_{_suffix}")(_load_lds(_segment, access.FORMATS[_suffix]))
