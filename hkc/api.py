@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from hkc.support import worker
-from hkc.support.errors import Diagnostic, HkcUsageError, Source
+from hkc.support.errors import Diagnostic, HkcBug, HkcError, HkcUsageError, Note, Source, error
 
 if TYPE_CHECKING:
     from hkc.frontend.program import Checked
@@ -149,8 +149,31 @@ class CompiledKernel:
     def launch(
         self, arguments: Arguments, device: str | Device | None = None, progress: Progress | None = None
     ) -> LaunchResult:
-        """Run the kernel with arguments from `bind`, and say what happened. `progress` hears how far it is."""
-        return self._device(device).run(self.binary, arguments, progress)
+        """Run the kernel with arguments from `bind`, and say what happened. `progress` hears how far it is.
+
+        Raises `HkcError` HK720 where the emulator or the reference gets to an assertion that fails.
+        """
+        try:
+            return self._device(device).run(self.binary, arguments, progress)
+        except HkcBug as stopped:
+            failed = self._failed(stopped)
+            if failed is None:
+                raise
+            raise failed from stopped.__cause__
+
+    def _failed(self, stopped: HkcBug) -> HkcError | None:
+        """The assertion at whose line the emulator ran into a trap, if that is what stopped it."""
+        from hkc.emulate.faults import TRAP, Fault
+        from hkc.frontend.program import flat
+
+        fault = stopped.__cause__
+        if self.checked is None or not isinstance(fault, Fault) or fault.code != TRAP or fault.line is None:
+            return None
+        for op in flat(step for kernel in self.checked.kernels for step in kernel.body):
+            if op.name == "hkc_tile.assert" and (op.span.line, op.span.column) == (fault.line.line, fault.line.column):
+                where = Note(f"in wave {fault.wave} (workgroup {fault.workgroup}), first in lane {fault.lane}")
+                return error("HK720", f"assertion failed: {op.attributes['message']}", op.span, notes=(where,))
+        return None
 
     def files(self, folder: str | Path, stem: str, stages: Sequence[str] = ("hsaco",)) -> dict[Path, bytes]:
         """The content of `STEM.ARCH.SUFFIX` in `folder` for each of these stages, which were kept.

@@ -70,13 +70,14 @@ class Collection:
         return sorted(kept, key=lambda f: not f.wrong)
 
 
-def from_error(failure: HkcError) -> tuple[Finding, ...]:
-    """What had been found when a run was stopped, and what stopped it."""
+def from_error(failure: HkcError, said: str = "") -> tuple[Finding, ...]:
+    """What had been found when a run was stopped, and what stopped it, put as `said` where the kernel's author has."""
     from hkc.emulate import Fault, Finding
 
     diagnostic = failure.diagnostics[0]
     kind = "endless loop" if diagnostic.code == CHECKS["endless-loop"] else "fault"
-    message = diagnostic.message + (f" ({diagnostic.hint})" if diagnostic.hint and kind == "fault" else "")
+    hint = f" ({diagnostic.hint})" if diagnostic.hint and kind == "fault" else ""
+    message = said or diagnostic.message + hint
     if not isinstance(failure, Fault):
         return (Finding(kind, 0, "", message, 0, 0),)
     stop = Finding(

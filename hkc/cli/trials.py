@@ -121,10 +121,11 @@ class Trials:
         watching = observers(self.wanted)
         try:
             result = compiled.launch(arguments, Emulator(case.order, watching, self.limit))
-        except HkcBug as stopped:
+        except (HkcBug, HkcError) as stopped:
             if not isinstance(stopped.__cause__, HkcError):
                 raise
-            return from_error(stopped.__cause__), None
+            said = stopped.diagnostics[0].message if isinstance(stopped, HkcError) else ""
+            return from_error(stopped.__cause__, said), None
         if result.entry is not None:
             for observer in watching:
                 if isinstance(observer, Conflicts):

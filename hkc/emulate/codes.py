@@ -20,6 +20,7 @@ CODES: dict[str, str] = {
     "HK715": "What a kernel's registers, LDS and scratch take fits into this machine's address space.",
     "HK716": "A kernel uses only vector registers that its descriptor asks for.",
     "HK717": "A program that gives up traps or halts: an assertion fails, or control gets where no path should lead.",
+    "HK720": "What a kernel asserts holds while it runs, for every element of a tile.",
     "HK721": "A register is used only after the load into it has been waited for.",
     "HK722": "What is stored, addressed or decided on comes from registers, LDS and memory that were written before.",
     "HK723": "Waves that use the same LDS bytes have a barrier between them, and have waited before it.",

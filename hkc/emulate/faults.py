@@ -44,6 +44,10 @@ class Finding:
     line: Line | None = None
 
 
+TRAP = "HK717"
+"""The code of a fault that the program itself asks for."""
+
+
 class Fault(HkcError):
     """An instruction that stops the emulation: `address` and `text` (0 and "" where no single one is to blame), and
     `line` where that is known.
@@ -69,6 +73,11 @@ class Fault(HkcError):
         self.workgroup = 0
         self.line: Line | None = None
         self.before: tuple[Finding, ...] = ()
+
+    @property
+    def code(self) -> str:
+        """Of its diagnostic."""
+        return self.diagnostics[0].code
 
     def locate(self, line: Line | None, waves_per_group: int, before: tuple[Finding, ...]) -> None:
         """Fill in the source line, if known, the workgroup, and what had been found before."""
@@ -116,7 +125,7 @@ def memory_fault(instruction: Decoded, what: str, note: str, row: int, lane: int
 def trapped(instruction: Decoded, wave: int, lane: int, how: str = "traps") -> Fault:
     """The program gives up: compilers put a trap where an assertion fails or where no path leads."""
     message = f"the program {how} in wave {wave}, lane {lane} at {where(instruction)}"
-    return Fault(Diagnostic("HK717", message), instruction, wave, lane)
+    return Fault(Diagnostic(TRAP, message), instruction, wave, lane)
 
 
 def endless(instruction: Decoded, wave: int, first: Decoded, last: Decoded) -> Fault:

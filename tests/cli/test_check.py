@@ -242,3 +242,34 @@ def test_what_did_not_happen_is_told(hkc: Command) -> None:
     assert "0x7e0000000000[0:4]: not all in one allocation; it begins " in outcome.err
     assert "lds[100:104]: no bytes; the workgroup has 0 bytes of LDS" in outcome.err
     assert "line 9 was not reached" in hkc(*words, "--wave", "7000").err
+
+
+ASSERTS = """
+kernel k(A: global[f32, N], B: global[f32, N]):
+    i = tile_ids(cdiv(N, 64))
+    x = load(A, [i*64], [64])
+    assert N < 200, "at most 199 elements"
+    store(B, [i*64], x)
+
+example N = 256
+"""
+
+
+def test_an_assertion_fails(hkc: Command, tmp_path: Path) -> None:
+    kernel = tmp_path / "k.hk"
+    kernel.write_text(ASSERTS)
+    for device in ("emulator", "reference"):
+        ran = hkc("run", kernel, "--arch", "gfx950", "--device", device)
+        assert ran.code == 1 and "error[HK720]: assertion failed: at most 199 elements" in ran.err, ran.err
+    assert "k.hk:5:5: " in hkc("run", kernel, "--arch", "gfx950", "--device", "emulator").err
+    assert hkc("run", kernel, "--arch", "gfx950", "--set", "N=64").code == 0
+    found = hkc("check", kernel, "--arch", "gfx942", "--interleavings", "1", "--json")
+    (finding,) = found.json["findings"]
+    assert (
+        found.code == 1
+        and finding["check"] == "fault"
+        and finding["message"] == ("assertion failed: at most 199 elements")
+    )
+    assert finding["line"] == 5 and finding["instruction"].startswith("s_trap") and finding["case"] == "N=256"
+    stopped = [c["set"]["N"] for c in found.json["cases"] if c["instructions"] is None]
+    assert stopped and min(stopped) >= 200
