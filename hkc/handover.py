@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from hkc.machine.abi import LaunchPlan
 from hkc.machine.lines import Line
@@ -51,13 +51,16 @@ class Resources:
 class LdsAccess:
     """One use of an LDS buffer: the instructions of a wave, and the clocks that the costliest of them takes.
 
+    kind         `write`, `read` or `read_transposed`
     minimum      clocks without bank conflicts, for the lanes that take part
     lower_bound  clocks below which no byte map gets that keeps as many bytes together
     weight       how often the use is executed, for what is known when compiling
     reason       why there are conflicts, or that there are none
+    layout       the register tile's layout, as `DistributedLayout.text` writes it
     """
 
     op: str
+    kind: Literal["write", "read", "read_transposed"]
     mnemonic: str
     line: int | None
     instructions: int
@@ -66,6 +69,7 @@ class LdsAccess:
     lower_bound: int
     weight: int
     reason: str
+    layout: str
 
 
 @dataclass(frozen=True)
@@ -102,12 +106,71 @@ class Choice:
 
 
 @dataclass(frozen=True)
+class Tile:
+    """A register tile: the op that makes it and its place in the source, extents, dtype, and who holds which element,
+    as `DistributedLayout.text` writes it."""
+
+    op: str
+    line: int | None
+    column: int | None
+    shape: tuple[int, ...]
+    dtype: str
+    layout: str
+
+
+@dataclass(frozen=True)
+class Dot:
+    """A matrix product `acc += a @ b`: its instruction, and its tiles as the instruction takes them."""
+
+    mnemonic: str
+    a: Tile
+    b: Tile
+    acc: Tile
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """A tile brought from one layout into another: in `registers`, through `lds`, or `direct`, where memory goes
+    straight to LDS; then `map` is the byte map there, as `LdsMap.text` writes it, and `transposed` says whether lanes
+    exchange elements as they read.
+    """
+
+    source: Tile
+    target: Tile
+    way: Literal["registers", "lds", "direct"]
+    map: str = ""
+    transposed: bool = False
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A loop of the final wave IR: its place and depth, trips (None: known at launch), what one wave does in a trip, by
+    kind of operation, and the LDS buffers that it touches. A pipelined loop may do the work of several trips in one.
+    """
+
+    line: int | None
+    depth: int
+    trips: int | None
+    operations: Mapping[str, int]
+    buffers: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Layouts:
+    """All register tiles of an entry point, its matrix products and conversions, in program order."""
+
+    tiles: tuple[Tile, ...] = ()
+    dots: tuple[Dot, ...] = ()
+    conversions: tuple[Conversion, ...] = ()
+
+
+@dataclass(frozen=True)
 class Binary:
     """A compiled kernel: the code object, how to launch it, and what its entry points take (by symbol).
 
     `lines` says which source line each instruction comes from; `texts` holds the stages that were asked for, by name
-    of `STAGES`; `lds` lists the buffers of the entry point that is tried first, `choices` says how its
-    layouts and byte maps were chosen.
+    of `STAGES`. Of the entry point that is tried first, `lds` lists the buffers, `choices` says how layouts and byte
+    maps were chosen, `layouts` and `loops` what became of tiles and loops.
     """
 
     arch: str
@@ -118,3 +181,5 @@ class Binary:
     texts: Mapping[str, str] = field(default_factory=dict)
     lds: tuple[LdsBuffer, ...] = ()
     choices: tuple[Choice, ...] = ()
+    layouts: Layouts = Layouts()
+    loops: tuple[Loop, ...] = ()

@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hkc.frontend import check as checking
 from hkc.frontend import parse as parsing
 from hkc.frontend.program import Checked, Kernel
-from hkc.handover import Assembly, Binary, Choice, LdsAccess, LdsBuffer, Module, Resources
+from hkc.handover import Assembly, Binary, Module, Resources
 from hkc.machine.abi import Entry, KernelInfo, LaunchPlan
 from hkc.support.errors import Diagnostic, HkcBug, HkcUsageError, Source, error
 from hkc.targets.chip import Chip, load
@@ -53,23 +53,23 @@ def compile_module(source: Source, arch: str | None, keep: Sequence[str] = (), d
 
 
 def _compile(module: Module, keep: Sequence[str], debug: bool) -> Binary:
+    from hkc import decisions
+
     texts: dict[str, str] = {}
-    lds: tuple[LdsBuffer, ...] = ()
-    made: tuple[Choice, ...] = ()
+    made: dict[str, Any] = {}
     for stage, passes in remaining(module.forms).items():
         if stage in keep and not passes:
             raise HkcUsageError(Diagnostic("HK516", f"the module is beyond the stage `{stage}`"))
         module = run(module, passes)
         if stage in keep:
             texts[stage] = str(module.ir)
-        if stage == "wave" and "waves" in module.forms:
-            lds, made = lds_buffers(module), choices(module)
+        made |= decisions.read(module)
     info = interface(module)
     assembly = translate(module)
     if "llvm" in keep:
         texts["llvm"] = assembly.llvm_ir
     binary = generate(assembly, info, "asm" in keep, debug)
-    return replace(binary, texts={**texts, **binary.texts}, lds=lds, choices=made)
+    return replace(binary, texts={**texts, **binary.texts}, **made)
 
 
 # 1. Text to a typed program.
@@ -140,18 +140,15 @@ def stages() -> dict[str, tuple[Pass, ...]]:
 
     return {
         "tile": (WidenDots(), CheckTiles(), EliminateDeadTiles()),
-        "wave": (
+        "layouts": (
             SplitEntries(),
             PeelRaggedLoops(),
             MapWorkgroups(),
             SelectLayouts(),
             StageThroughLds(),
             SwizzleLds(),
-            LowerTileToWave(),
-            PipelineLoops(),
-            ScheduleWaves(),
-            PlaceWaits(),
         ),
+        "wave": (LowerTileToWave(), PipelineLoops(), ScheduleWaves(), PlaceWaits()),
         "rocdl": (LowerWaveToRocdl(),),
     }
 
@@ -188,51 +185,6 @@ def run(module: Module, passes: Sequence[Pass]) -> Module:
     if not module.ir.operation.verify():
         raise HkcBug(f"the module is invalid after pass `{last}`", details=str(module.ir))
     return Module(module.ir, module.chip, held)
-
-
-def lds_buffers(module: Module) -> tuple[LdsBuffer, ...]:
-    """The LDS buffers of the entry point that is tried first, with the proof of what their accesses cost (wave IR)."""
-    from hkc.dialects.forms import kernels
-    from hkc.passes.lds_accesses import buffers
-
-    return tuple(
-        LdsBuffer(
-            f"lds{i}",
-            buffer.offset,
-            buffer.map.bytes,
-            buffer.map.text(),
-            tuple(
-                LdsAccess(
-                    a.use.op,
-                    a.mnemonic,
-                    line,
-                    a.instructions,
-                    a.cycles,
-                    a.minimum,
-                    a.lower_bound,
-                    a.use.weight,
-                    a.reason,
-                )
-                for a, line in buffer.accesses
-            ),
-        )
-        for i, buffer in enumerate(buffers(kernels(module.ir)[0], module.chip))
-    )
-
-
-def choices(module: Module) -> tuple[Choice, ...]:
-    """How the layouts and byte maps of the entry point that is tried first were chosen."""
-    from hkc.dialects.forms import kernels
-    from hkc.passes.explain import explained
-
-    made = (
-        (Choice(it.line, it.subject, it.chosen.text, it.chosen.clocks), it.runner_up)
-        for it in explained(kernels(module.ir)[0])
-    )
-    return tuple(
-        replace(choice, runner_up=other.text, runner_up_clocks=other.clocks) if other else choice
-        for choice, other in made
-    )
 
 
 def transform(source: Source, names: Sequence[str], arch: str | None = None, check_all: bool = False) -> str:

@@ -64,16 +64,18 @@ def weight(op: Any) -> int:
     count, parent = 1, op.parent
     while parent is not None and parent.name != "func.func":
         if parent.name == "scf.for":
-            count *= _trips(parent)
+            known = trips(parent)
+            count *= TRIPS if known is None else known
         parent = parent.parent
     return count
 
 
-def _trips(loop: Any) -> int:
+def trips(loop: Any) -> int | None:
+    """How often the body of a loop is executed; None where only the launch says."""
     bounds = [_constant(value) for value in list(loop.operands)[:3]]
     start, stop, step = bounds
     if start is None or stop is None or step is None:
-        return TRIPS
+        return None
     return max(0, -(-(stop - start) // step))
 
 

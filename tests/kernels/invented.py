@@ -8,7 +8,7 @@ import tomllib
 from dataclasses import replace
 from pathlib import Path
 
-from hkc import pipeline
+from hkc import decisions, pipeline
 from hkc.frontend.program import Checked
 from hkc.handover import Binary, LdsBuffer
 from hkc.targets.chip import FOLDER, load
@@ -47,6 +47,6 @@ def compile_for(checked: Checked, folder: Path) -> Binary:
         for stage, passes in pipeline.stages().items():
             module = pipeline.run(module, passes)
             if stage == "wave":
-                lds = pipeline.lds_buffers(module)
+                lds = decisions.lds_buffers(module)
         assembly = pipeline.translate(module)
     return replace(pipeline.generate(assembly, pipeline.interface(module), text=True), lds=lds)
