@@ -57,8 +57,13 @@ def layouts(module: Module) -> Layouts:
 def _tile(value: Any, op: Any) -> Tile:
     kind = record_type(value.type)
     assert isinstance(kind, TileType)
+    line, column = _place(op)
+    return Tile(op.name, line, column, tuple(kind.shape), kind.dtype, layout_text(value.type) or "")
+
+
+def _place(op: Any) -> tuple[int | None, int | None]:
     at = span(op)
-    return Tile(op.name, at and at.line, at and at.column, tuple(kind.shape), kind.dtype, layout_text(value.type) or "")
+    return (at.line, at.column) if at else (None, None)
 
 
 def _dot(op: Any) -> Dot:
@@ -127,8 +132,7 @@ def _loop(loop: Any, names: dict[Any, str]) -> Loop:
             kind = op.name.removeprefix("hkc_wave.")
             operations[kind] = operations.get(kind, 0) + 1
             used |= {names[value] for value in op.operands if value in names}
-    at = span(loop)
-    return Loop(at and at.line, len(_loops_around(loop)), trips(loop), operations, tuple(sorted(used)))
+    return Loop(_place(loop)[0], len(_loops_around(loop)), trips(loop), operations, tuple(sorted(used)))
 
 
 def _loops_around(op: Any) -> list[Any]:

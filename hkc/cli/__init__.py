@@ -12,11 +12,11 @@ import sys
 from collections.abc import Sequence
 
 import hkc
-from hkc.cli import check, check_syntax, compile, doctor, emulate, explain, opt
+from hkc.cli import check, check_syntax, compile, doctor, emulate, explain, explain_kernel, opt
 from hkc.cli import run as run_command
 from hkc.cli.failures import guarded
 
-COMMANDS = (compile, run_command, check, emulate, check_syntax, opt, explain, doctor)
+COMMANDS = (compile, run_command, check, emulate, check_syntax, opt, explain, explain_kernel, doctor)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -18,14 +18,13 @@ text { font-family: "DejaVu Sans", Verdana, sans-serif; fill: #1d2330 }
 .soft { fill: #5c6675 }
 .on { fill: #16181d }
 .white { fill: #ffffff }
-.line { fill: none; stroke: #1d2330 }
+.line { fill: none; stroke: #16181d }
 .hair { stroke: #ffffff; stroke-width: 0.75 }
 @media (prefers-color-scheme: dark) {
   text { fill: #e6eaf0 }
   .soft { fill: #9aa5b5 }
   .on { fill: #16181d }
   .white { fill: #ffffff }
-  .line { stroke: #e6eaf0 }
   .hair { stroke: #14171c }
 }
 """
@@ -126,7 +125,7 @@ class Drawing:
         parts = [head, f"<title>{escape(self.title)}</title>", f"<desc>{escape(self.caption)}</desc>"]
         parts += [f"<style>{style}</style>"] if style else []
         parts += map(_cell, self.cells)
-        parts += (f'<rect class="line" stroke-width="1.5" {_box(frame)}/>' for frame in self.frames)
+        parts += (f'<rect class="line" stroke-width="2" {_box(frame)}/>' for frame in self.frames)
         parts += map(_label, self.labels)
         return "\n".join([*parts, "</svg>"])
 
@@ -164,7 +163,9 @@ def text_width(text: str, size: float, bold: bool = False) -> float:
     return width * size * (1.1 if bold else 1.0)
 
 
-def centred(box: Box, text: str, size: float, kind: str = "on", bold: bool = False, row: int = 0, rows: int = 1) -> Label:
+def centred(
+    box: Box, text: str, size: float, kind: str = "on", bold: bool = False, row: int = 0, rows: int = 1
+) -> Label:
     """A label in the middle of a box, or in row `row` of several."""
     pitch = size * 1.15
     y = box.y + box.height / 2 + 0.28 * size + (row - (rows - 1) / 2) * pitch + 0.04 * size
