@@ -173,8 +173,9 @@ def centred(
 
 
 def _cell(cell: Cell) -> str:
+    kind = f' class="{cell.kind}"' if cell.kind else ""
     opacity = f' opacity="{_n(cell.opacity)}"' if cell.opacity < 1 else ""
-    shape = f'rect class="{cell.kind}" fill="{cell.fill}" {_box(cell.box)}{opacity}'
+    shape = f'rect{kind} fill="{cell.fill}" {_box(cell.box)}{opacity}'
     return f"<{shape}><title>{escape(cell.tip)}</title></rect>" if cell.tip else f"<{shape}/>"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -213,7 +214,7 @@ def tile_drawing(name: str, shape: Sequence[int], dtype: str, layout: Distribute
         whole,
         name=name,
         title=f"{title}: {uses}",
-        caption=_caption(count),
+        caption=_caption(count, bool(layout.reaches_beyond(shape))),
         width=width,
         height=height,
         labels=(*whole.labels, *lines),
@@ -229,37 +230,51 @@ def _legend(layout: DistributedLayout) -> str:
     return f"wave 0: lane{registers}{copies}"
 
 
-def _caption(blocks: int) -> str:
+def _caption(blocks: int, beyond: bool) -> str:
     """What the picture of a tile shows."""
+    pale = "; what is pale lies beyond the tile" if beyond else ""
     if blocks == 1:
-        return "Left: the waves' parts of the tile. Right: which lane holds which elements, and in which registers."
+        return (
+            f"Left: the waves' parts of the tile{pale}. Right: which lane holds which elements, and in which registers."
+        )
     return (
-        "Left: the waves' parts of the tile, with its first base block framed. Right: which lane holds which elements "
-        "of that block, and in which registers; the other blocks repeat it in further registers."
+        f"Left: the waves' parts of the tile, with its first base block framed{pale}. Right: which lane holds which "
+        "elements of that block, and in which registers; the other blocks repeat it in further registers."
     )
 
 
 def _overview(shape: tuple[int, ...], layout: DistributedLayout) -> Drawing:
-    """The whole tile, coloured by wave, with its base blocks."""
-    flat, block = ((1, *extents)[-2:] for extents in (shape, layout.block))
-    scale = SIDE / max(flat)
-    height, width = (max(n * scale, 36.0) for n in flat)
+    """The whole tile, coloured by wave, with its base blocks; pale what these hold beyond the tile."""
+    flat, covered, block = ((1, *extents)[-2:] for extents in (shape, layout.covered(shape), layout.block))
+    scale = SIDE / max(covered)
+    pitch = [max(n * scale, 36.0) / n for n in covered]  # pixels per row and column
     first, copies = _waves(layout)
-    blocks = tuple(n // b for n, b in zip(flat, block, strict=True))
-    parts = tuple(n * k for n, k in zip(blocks, first.shape, strict=True))
+    part = [b // n for b, n in zip(block, first.shape, strict=True)]
     left, top = 34.0, 18.0
     cells = []
-    for r, c in np.ndindex(*parts):
+    for r, c in np.ndindex(covered[0] // part[0], covered[1] // part[1]):
         number = int(first[r % first.shape[0], c % first.shape[1]])
-        part = Box(left + c * width / parts[1], top + r * height / parts[0], width / parts[1], height / parts[0])
-        cells.append(Cell(part, palette.wave(number), tip=_named(number, copies)))
+        for (y, height), (x, width) in itertools.product(*map(_split, (r, c), part, flat)):
+            box = Box(left + x * pitch[1], top + y * pitch[0], width * pitch[1], height * pitch[0])
+            inside = x < flat[1] and y < flat[0]
+            tip = _named(number, copies) + ("" if inside else ", beyond the tile")
+            kind = "hair" if min(box.width, box.height) > 4 else ""
+            cells.append(Cell(box, palette.wave(number), kind, tip, 1.0 if inside else 0.25))
+    bottom, right = top + covered[0] * pitch[0], left + covered[1] * pitch[1]
     labels = (
-        Label(left + width / 2, top - 5, str(flat[1]), TINY, "middle", "soft"),
-        Label(left - 5, top + height / 2 + 3, str(flat[0]), TINY, "end", "soft"),
+        Label(left + flat[1] * pitch[1] / 2, top - 5, str(flat[1]), TINY, "middle", "soft"),
+        Label(left - 5, top + flat[0] * pitch[0] / 2 + 3, str(flat[0]), TINY, "end", "soft"),
     )
-    frames = () if blocks == (1, 1) else (Box(left, top, width / blocks[1], height / blocks[0]),)
-    drawing = Drawing("", "", "", left + width + 2, top + height + 8, tuple(cells), labels, frames)
-    return together(drawing, [_wave_legend(first, copies, left, top + height + 8)])
+    frames = () if covered == block else (Box(left, top, block[1] * pitch[1], block[0] * pitch[0]),)
+    drawing = Drawing("", "", "", right + 2, bottom + 8, tuple(cells), labels, frames)
+    return together(drawing, [_wave_legend(first, copies, left, bottom + 8)])
+
+
+def _split(index: int, size: int, extent: int) -> list[tuple[int, int]]:
+    """Start and length of part `index`, in two where the tile ends inside it."""
+    start = index * size
+    cut = min(max(extent - start, 0), size)
+    return [piece for piece in ((start, cut), (start + cut, size - cut)) if piece[1]]
 
 
 def _waves(layout: DistributedLayout) -> tuple[Ints, int]:

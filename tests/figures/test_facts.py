@@ -17,11 +17,11 @@ from hkc.targets.chip import Chip, load
 Known = Callable[[str, str], tuple[CompiledKernel, Facts, Chip]]
 
 
-def test_every_tile_has_a_layout_that_fits(kernel_facts: Known, name: str, arch: str) -> None:
+def test_every_tile_has_a_layout_that_covers_it(kernel_facts: Known, name: str, arch: str) -> None:
     _, known, _ = kernel_facts(name, arch)
     assert known.tiles
     for tile in known.tiles:
-        assert DistributedLayout.parse(tile.layout).fits(tile.shape)
+        assert DistributedLayout.parse(tile.layout).covers(tile.shape)
     names = {tile.name for tile in known.tiles}
     assert {t for p in known.products for t in (p.a, p.b, p.acc)} <= names
     assert {t for move in known.conversions for t in (move.source, move.target)} <= names
