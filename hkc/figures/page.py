@@ -118,6 +118,9 @@ def _decisions(known: Facts) -> dict[int, list[str]]:
 
     for loop in known.loops:
         say(loop.line, _trip(loop))
+    for choice in known.choices:
+        if choice.subject == "loop":
+            say(choice.line, escape(choice.chosen))
     for product in known.products:
         say(product.line, _link(known.arch, product.name, product.mnemonic))
     for tile in known.tiles:
@@ -201,7 +204,14 @@ def _tables(known: Facts) -> Iterable[str]:
     if known.choices:
         yield f"<h3>Choices and runners-up</h3><p>{CHOICES}</p>"
         rows = [
-            [c.line or "", c.subject, _layout(c.chosen), c.clocks, _layout(c.runner_up), c.runner_up_clocks or ""]
+            [
+                c.line or "",
+                c.subject,
+                _layout(c.chosen),
+                _clocks(c.clocks),
+                _layout(c.runner_up),
+                _clocks(c.runner_up_clocks),
+            ]
             for c in known.choices
         ]
         yield from _table(["line", "of", "chosen", "clocks", "next best", "clocks"], rows)
@@ -209,6 +219,10 @@ def _tables(known: Facts) -> Iterable[str]:
 
 LOOPS = "What one wave does in a trip. Of a buffer with two copies, one is filled while the other is read."
 CHOICES = "For a dot, the modelled clocks of the whole kernel; for LDS, those of one wave's accesses."
+
+
+def _clocks(known: int | None) -> int | str:
+    return "" if known is None else known
 
 
 def _layout(text: str) -> str:

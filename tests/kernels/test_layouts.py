@@ -19,7 +19,7 @@ def test_the_weights_of_attention_stay_in_registers(dtype: str, arch: str) -> No
     kernel = hkc.compile(EXAMPLES / "attention.hk", arch, T=dtype)
     uses = {(access.line, access.op.split("_")[1]) for buffer in kernel.binary.lds for access in buffer.accesses}
     text = (EXAMPLES / "attention.hk").read_text().splitlines()
-    assert len(kernel.binary.lds) == 3
+    assert len({buffer.map for buffer in kernel.binary.lds}) == 3  # whatever a pipelined loop has two copies of
     assert {text[line - 1].split("=")[0].strip() for line, _ in uses if line} == {"s", "acc"}
     assert all(access.cycles == access.minimum for buffer in kernel.binary.lds for access in buffer.accesses)
 
@@ -29,10 +29,8 @@ def test_columns_are_written_in_runs_or_read_transposed(arch: str) -> None:
     """Where memory holds no runs along k, either lanes turn blocks of elements before they write them, or 16 lanes
     transpose while they read; element by element would take four times as many instructions."""
     kernel = compiled("TN", arch, BM=128, BN=128, BK=64)
-    for buffer in kernel.binary.lds:
-        write, read = buffer.accesses
-        assert write.mnemonic in ("ds_write_b64", "ds_write_b128")
-        assert read.mnemonic in ("ds_read_b64", "ds_read_b128", "ds_read_b64_tr_b16")
+    wide = {"ds_write_b64", "ds_write_b128", "ds_read_b64", "ds_read_b128", "ds_read_b64_tr_b16"}
+    assert kernel.lds and {access.mnemonic for buffer in kernel.lds for access in buffer.accesses} <= wide
 
 
 def test_runs_along_k_are_as_wide_as_reads() -> None:
