@@ -19,12 +19,22 @@ import resource
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
+
+from hkc.cli.progress import Progress  # noqa: E402
+from hkc.emulate import Observer  # noqa: E402
+from hkc.emulate.checks import CHECKS, REMARKS, name_of, observers  # noqa: E402
+from hkc.emulate.decode import Decoded  # noqa: E402
+from hkc.emulate.registry import Context, Step  # noqa: E402
+from hkc.emulate.waves import Waves  # noqa: E402
+from hkc.runtime.emulator import Emulator  # noqa: E402
+
+Watching = Sequence[Observer]
 
 GOALS = {"gemm": 30.0, "attention": 60.0, "foreign": 60.0}
 """Seconds without checkers."""
@@ -55,28 +65,48 @@ kernel gemm(A: global[bf16, M, K], B: global[bf16, N, K], C: global[f32, M, N]) 
 """
 
 
-def _timed(launch: Callable[[Any], Any], checked: bool) -> tuple[float, float, int, list[Any]]:
-    """Seconds, processor seconds, wave-instructions and errors of `launch`, which gets checkers or none."""
-    from hkc.emulate.checks import CHECKS, REMARKS, name_of, observers
+class Profile(Observer):
+    """A clock around every instruction: seconds and groups of waves per mnemonic."""
 
+    def __init__(self) -> None:
+        self.seconds: Counter[str] = Counter()
+        self.calls: Counter[str] = Counter()
+
+    def step(self, instruction: Decoded, step: Step, context: Context) -> Step:
+        """See `Observer`."""
+        clock, mnemonic = time.perf_counter, instruction.mnemonic
+
+        def run(w: Waves) -> Any:
+            start = clock()
+            jump = step(w)
+            self.seconds[mnemonic] += clock() - start
+            self.calls[mnemonic] += 1
+            return jump
+
+        return run
+
+
+def _timed(launch: Callable[[], Any]) -> dict[str, Any]:
+    """Seconds, processor seconds and wave-instructions of a launch; `ok` where checkers find no errors."""
     start, busy = time.perf_counter(), time.process_time()
-    result = launch(observers(CHECKS) if checked else [])
-    seconds, cpu = time.perf_counter() - start, time.process_time() - busy
-    return seconds, cpu, result.instructions, [f for f in result.findings if name_of(f) not in REMARKS]
+    result = launch()
+    return {
+        "seconds": time.perf_counter() - start,
+        "cpu": time.process_time() - busy,
+        "instructions": result.instructions,
+        "ok": all(name_of(f) in REMARKS for f in result.findings),
+    }
 
 
-def _ours(kernel: Any, arguments: Any, checked: bool) -> tuple[float, float, int, list[Any]]:
-    from hkc.cli.progress import Progress
-    from hkc.runtime.emulator import Emulator
-
-    progress = Progress(f"{kernel.symbol} on {kernel.arch}{' with checkers' if checked else ''}")
+def _ours(kernel: Any, arguments: Any, watching: Watching) -> dict[str, Any]:
+    progress = Progress(f"{kernel.symbol} on {kernel.arch}")
     try:
-        return _timed(lambda o: kernel.launch(arguments, Emulator(observers=o), progress), checked)
+        return _timed(lambda: kernel.launch(arguments, Emulator(observers=watching), progress))
     finally:
         progress.end()
 
 
-def gemm(chip: str, checked: bool) -> dict[str, Any]:
+def gemm(chip: str, watching: Watching) -> dict[str, Any]:
     """Compile (not timed) and run."""
     import numpy as np
     from peers.numerics import draw, product
@@ -86,12 +116,12 @@ def gemm(chip: str, checked: bool) -> dict[str, Any]:
     a, b = (draw(i, 1024, 1024, dtype="bfloat16") for i in (1, 2))
     c = np.full((1024, 1024), np.nan, np.float32)
     kernel = hkc.compile(GEMM, arch=chip)
-    seconds, cpu, instructions, errors = _ours(kernel, kernel.bind(A=a, B=b, C=c), checked)
-    ok = product(a, b.T, c).judge()[2] and not errors
-    return {"seconds": seconds, "cpu": cpu, "instructions": instructions, "ok": ok}
+    found = _ours(kernel, kernel.bind(A=a, B=b, C=c), watching)
+    found["ok"] &= product(a, b.T, c).judge()[2]
+    return found
 
 
-def attention(chip: str, checked: bool) -> dict[str, Any]:
+def attention(chip: str, watching: Watching) -> dict[str, Any]:
     """Our kernel, once per head, the last of them compared with float64."""
     import numpy as np
     from peers.numerics import draw
@@ -99,67 +129,48 @@ def attention(chip: str, checked: bool) -> dict[str, Any]:
     import hkc
 
     kernel = hkc.compile(HERE.parent / "examples/attention.hk", arch=chip, D=WIDTH, SCALE=WIDTH**-0.5)
-    total, good = Counter[str](), True
+    heads = []
     for head in range(HEADS):
         q, k, v = (draw(3 * head + i, LENGTH, WIDTH, dtype="bfloat16") for i in range(3))
         o = np.full_like(q, np.nan)
-        seconds, cpu, instructions, errors = _ours(kernel, kernel.bind(Q=q, K=k, V=v, O=o), checked)
-        total.update({"seconds": seconds, "cpu": cpu, "instructions": instructions})
-        good &= not errors
+        heads.append(_ours(kernel, kernel.bind(Q=q, K=k, V=v, O=o), watching))
     wide = [x.astype(np.float64) for x in (q, k, v)]
     weights = np.exp((s := wide[0] @ wide[1].T * WIDTH**-0.5) - s.max(axis=1, keepdims=True))
     exact = weights @ wide[2] / weights.sum(axis=1, keepdims=True)
     # bf16 rounds P, V's products and O: 2^-8 each of the largest that a row of weights can make of |V|
     bound = 3 * 2.0**-8 * (weights @ np.abs(wide[2])) / weights.sum(axis=1, keepdims=True)
-    good &= bool((np.abs(o.astype(np.float64) - exact) <= bound).all())
-    return {**total, "ok": good}
+    right = bool((np.abs(o.astype(np.float64) - exact) <= bound).all())
+    total = {key: sum(head[key] for head in heads) for key in ("seconds", "cpu", "instructions")}
+    return {**total, "ok": right and all(head["ok"] for head in heads)}
 
 
-def foreign(chip: str, checked: bool) -> dict[str, Any]:
+def foreign(chip: str, watching: Watching) -> dict[str, Any]:
     """Triton's attention: a code object that comes with the tests."""
     import foreign_kernels
 
     path = HERE.parent / f"tests/emulate/data/triton-attention_d128.{chip}.json"
     it = foreign_kernels.case(json.loads(path.read_text()))
-    seconds, cpu, instructions, errors = _timed(lambda o: foreign_kernels.launch(path, it, o), checked)
-    ok = all(check.judge()[2] for check in it.checks) and not errors
-    return {"seconds": seconds, "cpu": cpu, "instructions": instructions, "ok": ok}
+    found = _timed(lambda: foreign_kernels.launch(path, it, watching))
+    found["ok"] &= all(check.judge()[2] for check in it.checks)
+    return found
 
 
-WORK: dict[str, Callable[[str, bool], dict[str, Any]]] = {"gemm": gemm, "attention": attention, "foreign": foreign}
+WORK: dict[str, Callable[[str, Watching], dict[str, Any]]] = {"gemm": gemm, "attention": attention, "foreign": foreign}
 
 
 def timed(pipe: Any, name: str, chip: str, checked: bool) -> None:
     """In a process of its own: time and peak memory."""
-    found = WORK[name](chip, checked)
+    found = WORK[name](chip, observers(CHECKS) if checked else [])
     found["gib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     pipe.send(found)
 
 
 def profiled(pipe: Any, name: str, chip: str) -> None:
     """In a process of its own: seconds and executions per mnemonic, and what no instruction accounts for."""
-    from hkc.emulate import scheduler
-
-    seconds: Counter[str] = Counter()
-    calls: Counter[str] = Counter()
-    bind, clock = scheduler.bind, time.perf_counter
-
-    def bound(instruction: Any, context: Any) -> Any:
-        step, mnemonic = bind(instruction, context), instruction.mnemonic
-
-        def measured(group: Any) -> Any:
-            start = clock()
-            jump = step(group)
-            seconds[mnemonic] += clock() - start
-            calls[mnemonic] += 1
-            return jump
-
-        return measured
-
-    scheduler.bind = bound
-    total = WORK[name](chip, False)["seconds"]
-    rows = [{"mnemonic": m, "seconds": s, "steps": calls[m]} for m, s in seconds.most_common()]
-    pipe.send([*rows, {"mnemonic": "(scheduling)", "seconds": total - sum(seconds.values()), "steps": 0}])
+    profile = Profile()
+    total = WORK[name](chip, [profile])["seconds"]
+    rows = [{"mnemonic": m, "seconds": s, "steps": profile.calls[m]} for m, s in profile.seconds.most_common()]
+    pipe.send([*rows, {"mnemonic": "(scheduling)", "seconds": total - profile.seconds.total(), "steps": 0}])
 
 
 def apart(target: Callable[..., None], *arguments: Any) -> Any:

@@ -32,7 +32,8 @@ def shapes(checked: Checked, info: KernelInfo, known: Names, fixed: set[str]) ->
     if not free:
         return [known]
     made = [known, *({**known, **sizes} for sizes in _sizes(free, _tiles(checked)))]
-    fitting = [_fitting(info, _bounded(info, shape, free), free) for shape in made]
+    bounded = [_bounded(info, shape, free, free[n % len(free)]) for n, shape in enumerate(made)]
+    fitting = [_fitting(info, shape, free) for shape in bounded]
     return [shape for n, shape in enumerate(fitting) if shape not in fitting[:n]]
 
 
@@ -54,14 +55,15 @@ def _sizes(free: list[str], tiles: tuple[int, int]) -> Iterator[dict[str, int]]:
         yield {**dict.fromkeys(free, small + 1), dim: 0}
 
 
-def _bounded(info: KernelInfo, shape: Names, free: list[str]) -> Names:
-    """The shape, the largest free dims halved until every tensor is small enough."""
+def _bounded(info: KernelInfo, shape: Names, free: list[str], kept: str) -> Names:
+    """The shape, its largest free dims halved until every tensor is small enough, `kept` the last of them."""
     shape = dict(shape)
     while max((math.prod(view.extents) for view in _views(info, shape).values()), default=0) > _ELEMENTS:
-        largest = max(free, key=lambda dim: shape[dim])
-        if shape[largest] <= 1:
+        dim = max((d for d in free if d != kept), key=lambda d: shape[d], default=kept)
+        dim = dim if int(shape[dim]) > 2 else kept
+        if int(shape[dim]) <= 2:
             break
-        shape[largest] = int(shape[largest]) // 2 + 1
+        shape[dim] = int(shape[dim]) // 2 + 1
     return shape
 
 
