@@ -3,7 +3,11 @@
     python bench/swizzles.py
 
 A row is a subtile of HipKittens (include/types/shared/st_shape.cuh, and the slabs of its branch for CDNA3) with the
-register tiles that its kernels move through it. Fewer clocks are better; `x` is the factor.
+register tiles that its kernels move through it. Fewer clocks are better; `x` is the factor, and in brackets stands
+how many clocks each access takes for one of an instruction of its width without conflicts.
+
+A map that keeps 8 bytes together has rows read 8 bytes at a time: as many clocks, since the banks deliver the same bytes,
+but twice the instructions. `instructions` says how many there are under both maps, and how wide ours are.
 """
 
 from __future__ import annotations
@@ -87,11 +91,14 @@ ROWS = (
 
 @dataclass(frozen=True)
 class Result:
-    """Clocks of both maps, ways of conflict per access, the synthesised map and the seconds that it took."""
+    """Clocks of both maps, ways of conflict per access, instructions and their bytes per lane, the synthesised map and
+    the seconds that it took."""
 
     published: int
     synthesised: int
     ways: tuple[tuple[float, ...], tuple[float, ...]]
+    instructions: tuple[int, int]
+    widths: tuple[int, ...]
     map: LdsMap
     seconds: float
 
@@ -104,12 +111,17 @@ def compare(case: Row) -> Result:
     ours = synthesise(case.published.shape, case.published.itemsize, case.uses, timings).chosen
     seconds = time.perf_counter() - start
     ways = tuple(tuple(a.cycles / a.minimum for a in accesses) for accesses in (theirs, ours.accesses))
-    return Result(sum(a.total for a in theirs), ours.clocks, (ways[0], ways[1]), ours.map, seconds)
+    count = tuple(sum(a.instructions for a in accesses) for accesses in (theirs, ours.accesses))
+    widths = tuple(timings(a.mnemonic).bytes for a in ours.accesses)
+    return Result(
+        sum(a.total for a in theirs), ours.clocks, (ways[0], ways[1]), (count[0], count[1]), widths, ours.map, seconds
+    )
 
 
 def main() -> None:
     """Print the table."""
-    print(f"{'chip':7} {'subtile':18} {'accesses':50} {'published':>16} {'synthesised':>16} {'x':>5}  map")
+    heads = f"{'published':>16} {'synthesised':>16} {'x':>5}  {'instructions':18} map"
+    print(f"{'chip':7} {'subtile':18} {'accesses':50} {heads}")
     for case in ROWS:
         made = compare(case)
         accesses = ", ".join(use.op for use in case.uses)
@@ -121,7 +133,10 @@ def main() -> None:
         factor = made.published / made.synthesised
         found = made.map.text().split(" order ")[1]
         block = "x".join(map(str, made.map.block))
-        print(f"{case.arch:7} {case.name:18} {accesses:50} {table} {factor:5.2f}  block {block} order {found}")
+        issued = f"{made.instructions[0]}, {made.instructions[1]} of {'/'.join(map(str, made.widths))} B"
+        print(
+            f"{case.arch:7} {case.name:18} {accesses:50} {table} {factor:5.2f}  {issued:18} block {block} order {found}"
+        )
 
 
 if __name__ == "__main__":

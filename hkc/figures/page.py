@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from pathlib import Path
 
@@ -71,6 +72,9 @@ TILES = (
     "Tiles with the same layout share a picture. Colours on the left are waves, on the right lanes. Registers are "
     "counted in elements of a lane and block: two of 16 bits share a register of the machine."
 )
+SHOWN = ("load", "dot", "reduce", "cast")
+"""Ops whose tiles are named beside the source."""
+
 LDS = (
     "Each buffer with its byte map, then every access with its phases. The clocks of all instructions of one wave are "
     "compared with those of plain rows."
@@ -111,28 +115,30 @@ def _source(known: Facts) -> Iterable[str]:
 def _decisions(known: Facts) -> dict[int, list[str]]:
     """What was decided at each line, as HTML, each once."""
     said: dict[int, dict[str, None]] = {}
-
-    def say(line: int | None, text: str) -> None:
+    for line, text in itertools.chain(_about_loops(known), _about_tiles(known), _about_lds(known)):
         if line is not None:
             said.setdefault(line, {})[text] = None
+    return {line: list(texts) for line, texts in said.items()}
 
-    for loop in known.loops:
-        say(loop.line, _trip(loop))
-    for choice in known.choices:
-        if choice.subject == "loop":
-            say(choice.line, escape(choice.chosen))
-    for product in known.products:
-        say(product.line, _link(known.arch, product.name, product.mnemonic))
+
+def _about_loops(known: Facts) -> Iterator[tuple[int | None, str]]:
+    yield from ((loop.line, _trip(loop)) for loop in known.loops)
+    yield from ((c.line, escape(c.chosen)) for c in known.choices if c.subject == "loop")
+
+
+def _about_tiles(known: Facts) -> Iterator[tuple[int | None, str]]:
+    yield from ((p.line, _link(known.arch, p.name, p.mnemonic)) for p in known.products)
     for tile in known.tiles:
-        for line, op in tile.uses:
-            if op in ("load", "dot", "reduce", "cast"):
-                say(line, f"{op}: {_link(known.arch, tile.name, f'{by(tile.shape)} {tile.dtype}')}")
+        link = _link(known.arch, tile.name, f"{by(tile.shape)} {tile.dtype}")
+        yield from ((line, f"{op}: {link}") for line, op in tile.uses if op in SHOWN)
+
+
+def _about_lds(known: Facts) -> Iterator[tuple[int | None, str]]:
     for buffer in known.buffers:
         for line in dict.fromkeys(access.proof.line for access in buffer.accesses):
             proofs = [access.proof for access in buffer.accesses if access.proof.line == line]
             each = ", ".join(f"{proof.instructions} {proof.mnemonic}" for proof in proofs)
-            say(line, f"{_link(known.arch, buffer.name, buffer.name)}: {each}")
-    return {line: list(texts) for line, texts in said.items()}
+            yield line, f"{_link(known.arch, buffer.name, buffer.name)}: {each}"
 
 
 def _trip(loop: Loop) -> str:

@@ -30,6 +30,19 @@ def test_never_worse_than_published(case):
     assert set(made.ways[1]) == {1}
 
 
+def test_rows_over_granules_of_8_bytes_take_two_instructions():
+    """One map for rows, columns and stores of results: no conflicts, but no read of 16 bytes either."""
+    case = next(c for c in published.ROWS if c.name == "16x32" and len(c.uses) == 3)
+    made = published.compare(case)
+    assert (made.map.granule, made.widths) == (8, (8, 8, 8))
+    assert made.instructions[1] == made.instructions[0] + 8  # 8 reads of 16 bytes became 16 of 8
+    kept = synthesise((64, 64), 2, case.uses, load("gfx950").lds.access, 16).chosen
+    assert [(a.mnemonic, a.cycles // a.minimum) for a in kept.accesses] == [
+        ("ds_read_b128", 1), ("ds_read_b64_tr_b16", 1), ("ds_write_b64", 2)
+    ]  # fmt: skip
+    assert made.synthesised < kept.clocks
+
+
 def test_better_where_the_published_swizzles_conflict():
     better = [c.name for c in published.ROWS if (m := published.compare(c)).synthesised < m.published]
     assert better == ["16x16", "16x16", "32x32", "16x32", "16x32", "32x16", "8x32", "8x32"]
