@@ -42,10 +42,10 @@ host model of them. NaN results of arithmetic are the first NaN operand, quieted
 """
 REASONS = {
     "s_rfe_b64": "only trap handlers may execute it", "s_rfe_restore_b64": "only trap handlers may execute it",
-    "s_endpgm_saved": "only trap handlers may execute it", "s_endpgm_ordered_ps_done": "graphics: ordered pixel shaders",
+    "s_endpgm_saved": "only trap handlers may execute it", "s_endpgm_ordered_ps_done": "graphics: ordered pixels",
     "s_setkill": "graphics: kills pixels; what it does to a compute wave is not documented",
     "v_screen_partition_4se_b32": "graphics: of an older chip's screen; no guide of these chips has it",
-    "v_mfma_ld_scale_b32": "executed as the first half of scaled matrix instructions; alone it has no documented effect",
+    "v_mfma_ld_scale_b32": "executed as the first half of scaled matrix instructions; alone it has no effect to see",
 }  # fmt: skip
 
 Rows = dict[str, tuple[str, Decoded]]
