@@ -35,10 +35,17 @@ pseudocode or by independent packages. `untested`: executed, without a test of i
 with HK701 (unknown) or HK702 (this form). `-`: the chip has no such instruction. Made by `bench/isa_coverage.py`.
 
 Accuracy. Results are those of the instruction set guides, bit for bit, with these remarks. Reciprocals, roots,
-exponentials, logarithms, sine and cosine are correctly rounded (hardware promises 1 ulp); their f32 forms flush
-denormals whatever the mode says. Sums of matrix instructions follow the rules that mmasim's authors compared with the
-older chip; for the newer one, and for sparse forms, the same rules are assumed. Conversions with a scale follow AMD's
-host model of them. NaN results of arithmetic are the first NaN operand, quieted, or the default NaN.
+exponentials, logarithms, sine and cosine are correctly rounded (hardware promises 1 ulp). Their f32 forms flush
+denormal operands and results whatever the mode register says, as the guides have it ("denormals are flushed"), their
+f16 forms keep them; all other arithmetic follows the mode register. What compilers make of `exp`, `log`, `sqrt` and
+division scales around that and follows the mode as a whole. Sums of matrix instructions follow the rules that mmasim's
+authors compared with the older chip; for the newer one, and for sparse forms, the same rules are assumed. Conversions
+with a scale follow AMD's host model of them. NaN results of arithmetic are the first NaN operand, quieted, or the
+default NaN. Packed f32 instructions take an immediate as the lower word of a pair; a use of the upper one is refused.
+Typed buffers convert as Direct3D 11 has it where the guides are silent, and refuse what neither defines.
+
+Waiting. Operations happen as late as `s_waitcnt` allows. Flat accesses count on both counters; lanes in LDS arrive by
+lgkmcnt, all others by vmcnt, and what was issued before may be overtaken, so that only waits for 0 are sure.
 """
 REASONS = {
     "s_rfe_b64": "only trap handlers may execute it", "s_rfe_restore_b64": "only trap handlers may execute it",

@@ -33,8 +33,13 @@ class Entry:
 
 
 MOST: dict[Counter, int] = {"vm": 63, "lds": 15}
-"""What the counters of operations that happen in order count to (CDNA3 ISA manual, s_waitcnt). A wave does not issue
-what a full counter can't count, so whatever is older has happened: LLVM leaves out waits that this makes needless."""
+"""What the counters of operations that happen in order count to: 6 and 4 bits (LLVM's documentation of the operand of
+s_waitcnt, AMDGPU/gfx940_waitcnt: VM_CNT 0..63, LGKM_CNT 0..15).
+
+A wave does not issue what a full counter can't count, so whatever is older has happened. No guide says so in as many
+words; it follows from waits that work: LLVM's SIInsertWaitcnts caps the count of a wait at one less than these
+(getWaitCountMax), whatever was issued since; a counter that wrapped or stuck would let such a wait pass too early.
+"""
 
 
 class Outstanding:

@@ -6,7 +6,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from emulated import CHIPS, Wave, assembled
+from emulated import CHIPS, Wave, assembled, run_kernel
 
 from hkc.emulate.decode import decode
 from hkc.targets import chip as chips
@@ -143,3 +143,54 @@ def test_denormals(arch: str) -> None:
     assert wave.v(12, np.float32)[:4].tolist() == [0, 0, 0, 0]
     assert wave.v(13, np.float32)[0] == 2.0**-24 and wave.v(14)[0] == 1
     assert wave.v(128, np.float32)[0] == 16 * 2.0**-133 * 2.0**127
+
+
+FUNCTIONS = """
+declare float @llvm.exp.f32(float)
+declare float @llvm.exp2.f32(float)
+declare float @llvm.log.f32(float)
+declare float @llvm.sqrt.f32(float)
+declare i32 @llvm.amdgcn.workitem.id.x()
+define amdgpu_kernel void @k(ptr addrspace(1) %in, ptr addrspace(1) %out) #0 {
+ %i = call i32 @llvm.amdgcn.workitem.id.x()
+ %p = getelementptr float, ptr addrspace(1) %in, i32 %i
+ %x = load float, ptr addrspace(1) %p
+ STORES
+ ret void
+}
+attributes #0 = { "amdgpu-flat-work-group-size"="64,64" denormal_fpenv(float: MODE) }
+"""
+STORE = """
+ %{f} = call float @llvm.{f}.f32(float %x)
+ %o{f} = getelementptr [64 x float], ptr addrspace(1) %out, i32 {n}, i32 %i
+ store float %{f}, ptr addrspace(1) %o{f}"""
+TINY = float(np.finfo(np.float32).tiny)
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize("mode", ("ieee", "preservesign"))
+def test_functions_at_denormals_as_compilers_make_them(arch: str, mode: str) -> None:
+    """Operands and results are kept or flushed as the whole kernel's mode says, on both chips."""
+    names = ("exp", "exp2", "log", "sqrt")
+    given = [-88, -95, -100, -104, -127, -140, -149, -150, 2.0**-140, 2.0**-149, 1.0]
+    stores = "".join(STORE.format(f=f, n=n) for n, f in enumerate(names))
+    text = FUNCTIONS.replace("STORES", stores).replace("MODE", mode)
+    (_, found), _ = run_kernel(text, arch, "k", [np.resize(np.float32(given), 64), np.zeros((4, 64), np.float32)])
+    keeps = mode == "ieee"
+    x = np.resize(np.float32(given), 64).astype(np.float64)
+    x = x if keeps else np.where(np.abs(x) < TINY, 0.0, x)
+    with np.errstate(all="ignore"):
+        wanted = np.stack([np.exp(x), np.exp2(x), np.log(x), np.sqrt(x)])
+    wanted = wanted if keeps else np.where(np.abs(wanted) < TINY, 0.0, wanted)
+    for n, name in enumerate(names):
+        unit = np.maximum(np.abs(wanted[n]) * 2.0**-23, 2.0**-149)
+        sure = np.isfinite(wanted[n])
+        close = (found[n] == wanted[n]) | np.isnan(wanted[n])
+        close[sure] |= np.abs(found[n][sure] - wanted[n][sure]) <= 2 * unit[sure]
+        assert close[:11].all(), (name, found[n, :11], wanted[n, :11])
+    if keeps:
+        assert 6.05e-39 < found[0, 0] < 6.06e-39 and 5.5e-42 < found[0, 1] < 5.53e-42 and found[0, 3] == 0
+        assert found[3, 8] == 2.0**-70 and found[1, 4:8].tolist() == [2.0**-127, 2.0**-140, 2.0**-149, 0.0]
+        assert abs(found[2, 8] + 97.04) < 0.01
+    else:
+        assert (found[0, :4] == 0).all() and (found[1, 4:8] == 0).all() and found[2, 8] == -np.inf

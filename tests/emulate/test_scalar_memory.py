@@ -5,10 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from emulated import CHIPS, Wave
+from emulated import CHIPS, Wave, compile_ir
 from test_memory_sweep import RULES
 
 from examples import examples, varied
+from hkc.emulate import Finding, Memory, Program, launch
+from hkc.emulate.checks import CHECKS, observers
 
 WAVES, STEP = 8, 128
 RNG = np.random.default_rng(8)
@@ -103,3 +105,36 @@ def test_scalar_stores_beyond_a_buffer_are_dropped(arch: str) -> None:
     wave.step(examples(arch)["s_buffer_store_dwordx4"])
     after = wave.memory.read(memory, len(START))
     assert word(after, 0, 1) == 7 and after[4:16] == bytes(START[4:16])
+
+
+def launched(arch: str, *lines: str, groups: int) -> tuple[Finding, ...]:
+    """What all checkers find in workgroups of one wave whose scalar stores go to 64 bytes at s[4:5]; s6 counts them."""
+    text = "\\0A".join(lines)
+    memory = Memory()
+    ir = f"""
+    declare i32 @llvm.amdgcn.workgroup.id.x()
+    define amdgpu_kernel void @k(ptr addrspace(1) %p) "amdgpu-flat-work-group-size"="64,64" {{
+     %g = call i32 @llvm.amdgcn.workgroup.id.x()
+     call void asm sideeffect "{text}", "{{s[4:5]}},{{s6}},~{{memory}}"(ptr addrspace(1) %p, i32 %g)
+     ret void
+    }}"""
+    where = memory.allocate(64, "x")
+    memory.write(where, bytes(64))
+    kernarg = where.to_bytes(8, "little")
+    program = Program.load(compile_ir(ir, arch))
+    result = launch(program, "k", workgroups=(groups, 1, 1), threads=(64, 1, 1), kernarg=kernarg, memory=memory,
+                    observers=observers(CHECKS))  # fmt: skip
+    return result.findings
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+def test_checkers_see_scalar_stores_and_atomics(arch: str) -> None:
+    """Workgroups that store different words to one place, stores out of bounds; atomics are no race."""
+    done = "s_waitcnt lgkmcnt(0)"
+    (race,) = launched(arch, "s_store_dword s6, s[4:5], 0x10", done, groups=2)
+    assert race.kind == "global race" and race.other is not None and race.text.startswith("s_store_dword")
+    assert launched(arch, "s_atomic_add s6, s[4:5], 0x10", done, groups=2) == ()
+    outside = launched(arch, "s_store_dword s6, s[4:5], 0x40", done, groups=1)
+    assert [f.kind for f in outside] == ["out of bounds"] and outside[0].text.startswith("s_store_dword")
+    outside = launched(arch, "s_atomic_add s6, s[4:5], 0x40", done, groups=1)
+    assert [f.kind for f in outside] == ["out of bounds"]

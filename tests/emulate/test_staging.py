@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from emulated import CHIPS, Wave, run_kernel
+from emulated import CHIPS, Wave, assembled, run_kernel
 
 from hkc.emulate import Finding
 from hkc.emulate.checks import CHECKS, observers
+from hkc.emulate.decode import Decoded
+from hkc.support.errors import HkcError
 
 pytestmark = pytest.mark.parametrize("arch", CHIPS)
 
@@ -70,6 +72,48 @@ def test_a_buffer_is_freed_by_a_wait_and_a_barrier(arch: str) -> None:
     assert "not waited for before the barrier" in race.message
     findings, _ = staged(arch, *first, "s_waitcnt lgkmcnt(0)", *again[1:])
     assert [f.kind for f in findings] == ["lds race"]
+
+
+WIDTHS = {"ubyte": 1, "sbyte": 1, "ushort": 2, "sshort": 2, "dword": 4, "dwordx3": 12, "dwordx4": 16}
+
+
+@pytest.mark.parametrize("kind", ("buffer", "global"))
+@pytest.mark.parametrize("name", WIDTHS)
+def test_loads_to_lds_of_every_width(arch: str, kind: str, name: str) -> None:
+    """To m0 + offset + lane · max(4, width); inactive lanes leave their places alone, lanes out of bounds write 0."""
+    width, wave = WIDTHS[name], Wave(arch, lds=2048)
+    memory = wave.memory.allocate(2048)
+    content = np.random.default_rng(3).integers(0, 256, 2048, np.uint8)
+    wave.memory.write(memory, content)
+    wave.state.lds.fill(0, np.full(2048, 0xEE, np.uint8))
+    wave.pair(8, memory)
+    wave.scalar(10, 16 + 20 * 40)  # the last lanes' bytes lie behind the end of the buffer
+    wave.scalar(11, 0x27000)
+    wave.vector(1, 20 * np.arange(64))
+    wave.vector(2, memory + 20 * np.arange(64))
+    wave.vector(3, np.full(64, memory >> 32))
+    wave.active(~0xF0 & (1 << 64) - 1)
+    lines = {"buffer": f"buffer_load_{name} v1, s[8:11], 0 offen offset:16 lds",
+             "global": f"global_load_lds_{name} v[2:3], off offset:16"}  # fmt: skip
+    if width > 4 and arch == CHIPS[0]:
+        with pytest.raises(HkcError, match="HK703"):
+            wave.step(*lds_load(arch, lines[kind]))
+        return
+    wave.run("s_mov_b32 m0, 64", "s_nop 0", lines[kind], "s_waitcnt vmcnt(0)", "s_endpgm")
+    place = max(width, 4)
+    found = wave.state.lds.data[80 : 80 + 64 * place].reshape(64, place)
+    for lane in range(64):
+        read = content[16 + 20 * lane : 16 + 20 * lane + width].tobytes()
+        whole = int.from_bytes(read, "little", signed=name[0] == "s").to_bytes(place, "little", signed=name[0] == "s")
+        inside = kind == "global" or 16 + 20 * lane + width <= 16 + 20 * 40
+        wanted = b"\xee" * place if 4 <= lane < 8 else whole if inside else bytes(place)
+        assert found[lane].tobytes() == wanted, lane
+    assert (wave.state.lds.data[:80] == 0xEE).all() and (wave.state.lds.data[80 + 64 * place : 2048] == 0xEE).all()
+
+
+def lds_load(arch: str, line: str) -> tuple[Decoded, ...]:
+    """A load that an assembler for the older chip refuses, as the newer one has it."""
+    return assembled((line,), CHIPS[1])
 
 
 def turned(dtype: str, width: int) -> str:

@@ -9,6 +9,7 @@ import pytest
 from emulated import CHIPS, NEVER, Wave
 
 from examples import examples
+from hkc.support.errors import HkcError
 
 RNG = np.random.default_rng(21)
 
@@ -195,3 +196,35 @@ def test_scale_of_a_division_by_hand(arch: str) -> None:
     wave.vector(10, np.full(64, f(2.0**60)))
     wave.step(examples(arch)["v_div_scale_f32"])
     assert wave.v(8)[0] == f(16.0)
+
+
+PAIRS = {
+    "v_pk_add_f32 v[10:11], v[2:3], 1.0 op_sel_hi:[1,0]": (2 + 1, 3 + 1),
+    "v_pk_mul_f32 v[10:11], -4.0, v[2:3] op_sel_hi:[0,1]": (-8, -12),
+    "v_pk_mul_f32 v[10:11], -4.0, v[2:3] op_sel:[0,1] op_sel_hi:[0,0]": (-12, -8),
+    "v_pk_fma_f32 v[10:11], v[2:3], 0.5, 2.0 op_sel_hi:[1,0,0] neg_lo:[0,0,1] neg_hi:[1,0,0]": (1 - 2, -1.5 + 2),
+    "v_pk_add_f32 v[10:11], v[2:3], s[4:5]": (2 + 10, 3 + 20),
+    "v_pk_add_f32 v[10:11], v[2:3], s[4:5] op_sel:[0,1] op_sel_hi:[1,0]": (2 + 20, 3 + 10),
+    "v_pk_mul_f32 v[10:11], s[4:5], v[2:3] op_sel:[1,1] op_sel_hi:[1,1]": (20 * 3, 20 * 3),
+    "v_pk_mov_b32 v[10:11], 1.0, 2.0": (1, 2),
+    "v_pk_mov_b32 v[10:11], s[4:5], v[2:3] op_sel:[1,0]": (20, 2),
+}
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+def test_pairs_with_scalars_and_immediates(arch: str) -> None:
+    """op_sel chooses the words of a scalar pair as of a vector pair; of an immediate there is a lower word only."""
+    for line, wanted in PAIRS.items():
+        wave = Wave(arch)
+        for register, value in ((2, 2), (3, 3)):
+            wave.vector(register, np.full(64, value, np.float32))
+        for register, value in ((4, 10), (5, 20)):
+            wave.scalar(register, np.float32(value))
+        wave.run(line)
+        assert (wave.v(10, np.float32)[0], wave.v(11, np.float32)[0]) == wanted, line
+    for line in (
+        "v_pk_add_f32 v[10:11], v[2:3], 1.0",
+        "v_pk_mul_f32 v[10:11], 2.0, v[2:3] op_sel:[1,0] op_sel_hi:[0,1]",
+    ):
+        with pytest.raises(HkcError, match=r"HK702.*upper word of the immediate"):
+            wave.run(line)

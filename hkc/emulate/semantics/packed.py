@@ -9,6 +9,7 @@ import numpy as np
 
 from hkc.emulate import directed
 from hkc.emulate.decode import Decoded, Operand
+from hkc.emulate.faults import unsupported
 from hkc.emulate.floats import clamp01, flush, fma16, fma32, round_to_odd, settle_nan, two_sum, widen_bf16
 from hkc.emulate.operands import Array, Reader, word_reader
 from hkc.emulate.registry import Context, Step, op
@@ -107,12 +108,18 @@ _packed("f16", 3, _propagating(maximum), "v_pk_maximum3_f16")
 # two f32 in a register pair
 
 
+def _chosen_word(instruction: Decoded, context: Context, operand: Operand, which: int) -> Reader:
+    """A word of a register pair. An immediate has a lower word only: LLVM, too, takes it for both results with
+    op_sel_hi:[…,0], and moves pairs such as (1.0, 0.0) to registers."""
+    if which and operand.kind not in ("vgpr", "agpr", "sgpr"):
+        raise unsupported(instruction, f"the upper word of the immediate {operand}")
+    return word_reader(operand, instruction, context, which)
+
+
 def _word(instruction: Decoded, context: Context, operand: Operand, number: int, high: bool) -> Reader:
     which = instruction.bits("op_sel_hi" if high else "op_sel", 3, int(high))[number]
     negative = instruction.bits("neg_hi" if high else "neg_lo", 3, 0)[number]
-    # an immediate has one word, which serves both halves
-    word = which if operand.kind in ("vgpr", "agpr", "sgpr") else 0
-    raw = word_reader(operand, instruction, context, word)
+    raw = _chosen_word(instruction, context, operand, which)
     flip = np.uint32(0x8000_0000 * negative)
 
     def read(w: Waves) -> Array:
@@ -161,8 +168,8 @@ def _(instruction: Decoded, context: Context) -> Step:
     """The low result comes from the first source, the high one from the second; op_sel chooses their words."""
     target, (one, two) = context.vector(instruction.operands[0]), instruction.operands[1:3]
     chosen = instruction.bits("op_sel", 2, 0)
-    low = word_reader(one, instruction, context, chosen[0])
-    high = word_reader(two, instruction, context, chosen[1])
+    low = _chosen_word(instruction, context, one, chosen[0])
+    high = _chosen_word(instruction, context, two, chosen[1])
 
     def step(w: Waves) -> None:
         a, b = np.array(low(w)), np.array(high(w))

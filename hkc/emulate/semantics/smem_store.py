@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hkc.emulate import access, atomics
 from hkc.emulate.access import Combine
 from hkc.emulate.decode import Decoded, Operand
-from hkc.emulate.memory import Mask
+from hkc.emulate.memory import Mask, Words
 from hkc.emulate.observe import Kind, announce, followed
 from hkc.emulate.operands import scalar_reader
 from hkc.emulate.outstanding import Happen, Picked, Rows
@@ -59,10 +59,10 @@ def _data(w: Waves, register: int, words: int) -> NDArray[np.uint32]:
     return found
 
 
-def _announced(w: Waves, kind: Kind, places: _Places) -> tuple[Mask, tuple[Happen, ...]]:
+def _announced(w: Waves, kind: Kind, places: _Places, words: Words | None = None) -> tuple[Mask, tuple[Happen, ...]]:
     if not w.state.listeners:
         return places.inside, ()
-    return announce(w, "global", kind, "scalar", places.addresses, places.inside, 4)
+    return announce(w, "global", kind, "scalar", places.addresses, places.inside, 4, words)
 
 
 def _store(width: int) -> Callable[[Decoded, Context], Step]:
@@ -72,7 +72,7 @@ def _store(width: int) -> Callable[[Decoded, Context], Step]:
         def step(w: Waves) -> None:
             places, words = find(w), _data(w, source, width)
             state, by = w.state, w.by
-            lanes, after = _announced(w, "store", places)
+            lanes, after = _announced(w, "store", places, words[..., None])
 
             def happen(rows: Rows, picked: Picked) -> None:
                 state.memory.store(places.addresses[picked], lanes[picked], words[picked][..., None], 4, by)

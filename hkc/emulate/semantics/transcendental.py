@@ -1,9 +1,10 @@
 """Reciprocal, roots, exponential, logarithm, sine and cosine.
 
 Hardware promises 1 ulp; here results are computed in f64 and rounded, thus correct but for rare double rounding. The
-f32 forms flush denormal inputs and results whatever the mode says, f16 forms keep them (LLVM's lowering of `exp2`,
-`log2` and division relies on exactly that). v_rcp_f64, v_rsq_f64 and v_sqrt_f64 are approximations that programs
-refine; correctly rounded values are within their bounds.
+f32 forms flush denormal inputs and results whatever the mode says ("denormals are flushed": Vega ISA guide, at
+V_EXP_F32, V_LOG_F32, V_RCP_F32, V_RSQ_F32, V_SQRT_F32), f16 forms keep them. LLVM's lowering of `exp2`, `log2`, `sqrt`
+and division scales around exactly that, so compiled functions follow the mode. v_rcp_f64, v_rsq_f64 and v_sqrt_f64 are
+approximations that programs refine; correctly rounded values are within their bounds.
 """
 
 from __future__ import annotations
