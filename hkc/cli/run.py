@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hkc.emulate import Memory
     from hkc.reference import Comparison
     from hkc.runtime.device import Device, LaunchResult
+    from hkc.support.errors import Source
 
 
 def add(commands: Commands) -> None:
@@ -90,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
         for order in range(options.interleavings):
             arguments = compiled.bind(**{**known, **{name: array.copy() for name, array in arrays.items()}})
             before = {name: array.copy() for name, array in arguments.on_host().items()}
-            with _device(options, order) as device:
+            with _telling(checked.source), _device(options, order) as device:
                 result = compiled.launch(arguments, device, progress)
             if order == 0:
                 _save(wanted, arguments.on_host())
@@ -100,8 +101,24 @@ def run(options: argparse.Namespace) -> int:
     order, result, verdicts = max(runs, key=lambda r: (not all(v.comparison.ok for v in r[2]), len(r[1].findings)))
     document = _document(compiled.arch, known, result, verdicts) | {"interleavings": len(runs), "order": order}
     print(json.dumps(document) if options.json else _text(kernel.name, document))
-    _remark(result, verdicts)
+    _remark(result, verdicts, checked.source)
     return 0 if document["ok"] else 1
+
+
+@contextmanager
+def _telling(source: Source) -> Iterator[None]:
+    """Show what had been found where a fault stops the run."""
+    from hkc.cli.findings import Found, text
+    from hkc.emulate import Fault
+    from hkc.support.errors import HkcBug, HkcError
+
+    try:
+        yield
+    except (HkcBug, HkcError) as stopped:
+        fault = stopped.__cause__
+        if isinstance(fault, Fault) and fault.before:
+            print(text(map(Found, fault.before), source), file=sys.stderr)
+        raise
 
 
 @contextmanager
@@ -182,13 +199,12 @@ def _text(name: str, document: dict[str, Any]) -> str:
     return "\n".join([*lines, f"{document['seconds']:.2f} s{counted}{runs}"])
 
 
-def _remark(result: LaunchResult, verdicts: list[Verdict]) -> None:
+def _remark(result: LaunchResult, verdicts: list[Verdict], source: Source) -> None:
     """What else there is to say, on stderr."""
-    for finding in result.findings:
-        print(
-            f"warning: {finding.kind} at {finding.address:#x}: {finding.message} ({finding.count} times)",
-            file=sys.stderr,
-        )
+    from hkc.cli.findings import Found, text
+
+    if result.findings:
+        print(text(map(Found, result.findings), source), file=sys.stderr)
     for v in verdicts:
         if v.comparison.ok:
             continue

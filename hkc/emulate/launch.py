@@ -35,6 +35,7 @@ KERNARG_GRANULE = 64
 """Bytes to which runtimes align and round up the argument segment; compilers widen scalar loads up to its end."""
 
 _ABS64, _RELATIVE64 = 3, 13  # relocation numbers of LLVM's AMDGPUUsage, "Relocation Records"
+_MAX_ITEMS = (1 << 32) - 1  # threads along an axis, which the dispatch packet counts with 32 bits
 _MAX_THREADS = 1024  # of a workgroup, on every chip so far
 
 
@@ -157,6 +158,10 @@ def _check(kernel: Kernel, workgroups: Extents, threads: Extents) -> None:
         raise error("HK711", f"{size} threads per workgroup; `{kernel.name}` takes 1 to {limit}")
     if min(workgroups) < 0:
         raise error("HK711", f"a grid of {workgroups} workgroups")
+    if any(w * t > _MAX_ITEMS for w, t in zip(workgroups, threads, strict=True)):
+        raise error(
+            "HK711", f"a grid of {workgroups} workgroups of {threads} threads; an axis has at most {_MAX_ITEMS}"
+        )
     if kernel.descriptor.wave32:
         raise error("HK711", f"`{kernel.name}` is for waves of 32 lanes, which these chips lack")
 

@@ -80,6 +80,7 @@ def test_list(hkc: Command) -> None:
         ((ADD, "--output", "x.npy"), 2, "N=FILE.npy is needed"),
         ((ADD, "--grid", "0x"), 2, "a whole number is needed"),
         ((ADD, "--grid", "1,1,1,1"), 2, "up to three extents"),
+        ((ADD, "--grid", "20000000", "--args", *["null"] * 3, "i32:1", "null", "null"), 1, "at most 4294967295"),
         ((ADD, "--block", "512", "--args", *["null"] * 3, "i32:1", "null", "null"), 1, "HK711"),
         ((ADD, "--args", *["null"] * 3, "i32:1", "null", "null"), 1, "HK704"),
         ((ADD, "--limit", "5", "--args", *["null"] * 3, "i32:0", "null", "null"), 1, "HK709"),
@@ -207,3 +208,38 @@ def test_an_empty_grid_and_a_fault_under_check(hkc: Command) -> None:
     ran = hkc(*words, "--check", "--json")
     checks = [f["check"] for f in ran.json["findings"]]
     assert ran.code == 1 and checks[-1] == "endless-loop" and ran.json["instructions"] is None
+
+
+KERNELS = """
+@dynamic = external addrspace(3) global [0 x i32]
+@scale = addrspace(1) global i32 3
+
+define amdgpu_kernel void @first(ptr addrspace(1) %p, i32 %x) {
+  %s = load i32, ptr addrspace(1) @scale
+  %v = mul i32 %x, %s
+  store i32 %v, ptr addrspace(1) %p
+  ret void
+}
+
+define amdgpu_kernel void @second(ptr addrspace(1) %p) {
+  %l = getelementptr i32, ptr addrspace(3) @dynamic, i32 5
+  %v = load volatile i32, ptr addrspace(3) %l
+  store i32 %v, ptr addrspace(1) %p
+  ret void
+}
+"""
+
+
+@pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
+def test_kernels_of_a_file_globals_and_dynamic_lds(hkc: Command, arch: str) -> None:
+    from hkc.support import worker
+
+    Path("two.hsaco").write_bytes(worker.call("hkc.backend.codegen:generate", KERNELS, arch).hsaco)
+    assert hkc("emulate", "two.hsaco", "--args", "i32[1]").code == 2  # which one?
+    words = ("two.hsaco", "--kernel", "first", "--block", 1, "--args", "i32[1]", "i32:7", "--output", "0=o.npy")
+    assert hkc("emulate", *words).code == 0 and np.load("o.npy").tolist() == [21]
+    words = ("two.hsaco", "--kernel", "second", "--block", 1, "--args", "i32[1]")
+    ran = hkc("emulate", *words, "--dynamic-lds", 24)
+    assert "load of never-written LDS byte 0x14" in ran.err
+    ran = hkc("emulate", *words, "--dynamic-lds", 16)
+    assert "LDS address 0x14 is beyond the workgroup's 16 bytes" in ran.err

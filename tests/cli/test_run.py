@@ -162,3 +162,23 @@ def test_several_orders_of_waves(hkc: Command, examples: Path) -> None:
     assert "3 orders of waves" in hkc(*words).out
     ran = hkc(*words, "--device", "reference")
     assert ran.code == 2 and "only runs on the emulator can be stopped, traced, watched and interleaved" in ran.err
+
+
+def test_what_was_found_is_shown_before_what_stops_a_run(
+    hkc: Command, scale: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second store of a kernel's two goes beyond the output, the load before it reads what was never written."""
+    from hkc.runtime import emulator
+
+    copy = emulator._Copies._copy
+
+    def forget(self: Any, region: Any) -> None:
+        copy(self, region)
+        for space in self._spaces.values():
+            space.complete = False
+            space.valid[:] = 0
+
+    monkeypatch.setattr(emulator._Copies, "_copy", forget)
+    ran = hkc("run", scale, "--arch", "gfx942", "--device", "emulator")
+    assert "error[HK722]: uninitialised: load of never-written memory at 0x" in ran.err
+    assert "scale.hk:4:" in ran.err and "(wave 0, workgroup 0, lane 0" in ran.err
