@@ -170,7 +170,7 @@ class Checked:
             1,
             (),
             kernel.outputs,
-            tuple((name, str(value)) for name, value in self.constants),
+            tuple(sorted((name, str(value)) for name, value in self.constants)),  # a twin has them in its own order
             kernel.inputs,
             kernel.conditions,
         )
