@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from hkc.dialects.tile.shape import LDS_MAP
+from hkc.dialects.tile.shape import LDS_MAP, keeps_bits
 from hkc.dialects.translate import layout_text
 from hkc.layout import DistributedLayout
 from hkc.support.errors import HkcError
 from hkc.support.mlir import ir
 
 STAGED = "hkc.staged"
-"""Attribute of a `convert_layout` that goes through LDS."""
+"""Attribute of an op that goes through LDS: a `convert_layout`, a cut, a join or a regrouping of tiles."""
 
 ENTRY = "hkc.entry"
 """Attribute of a kernel function: which entry point it is, "aligned" or "general"."""
@@ -105,6 +105,13 @@ def _unmapped(op: Any) -> str | None:
     return "no LDS map" if STAGED in op.attributes and LDS_MAP not in op.attributes else None
 
 
+def _regrouped(op: Any) -> str | None:
+    if op.name != "hkc_tile.reshape" or STAGED in op.attributes:
+        return None
+    old, new = (tuple(v.type.shape) for v in (op.operands[0], op.results[0]))
+    return None if keeps_bits(old, new) else "elements change lanes"
+
+
 def _no_entry(op: Any) -> str | None:
     return "no entry" if "hkc.kernel" in op.attributes and ENTRY not in op.attributes else None
 
@@ -122,6 +129,7 @@ FORMS = {
     f.name: f
     for f in (
         Form("legal_tiles", "Every tile has a shape and dtype that the chip's passes can handle.", lambda op: None),
+        Form("cuts_staged", "Cuts and regroupings that lanes can't do themselves are marked.", _regrouped),
         Form("numbered", "Tile ids are computed from the workgroup's number.", _from("hkc_tile.tile_")),
         Form("layouts", "Every tile has a layout that fits it.", _without_layout),
         Form("staged", "Every conversion that moves elements between lanes goes through LDS.", _unstaged),

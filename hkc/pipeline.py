@@ -134,6 +134,7 @@ def stages() -> dict[str, tuple[Pass, ...]]:
     from hkc.passes.schedule_waves import ScheduleWaves
     from hkc.passes.select_layouts import SelectLayouts
     from hkc.passes.split_entries import SplitEntries
+    from hkc.passes.stage_cuts import StageCuts
     from hkc.passes.stage_through_lds import StageThroughLds
     from hkc.passes.swizzle_lds import SwizzleLds
     from hkc.passes.widen_dots import WidenDots
@@ -144,6 +145,7 @@ def stages() -> dict[str, tuple[Pass, ...]]:
             SplitEntries(),
             PeelRaggedLoops(),
             MapWorkgroups(),
+            StageCuts(),
             SelectLayouts(),
             StageThroughLds(),
             SwizzleLds(),

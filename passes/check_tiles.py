@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -22,10 +21,6 @@ TRANSCENDENTAL = frozenset(f"math.{name}" for name in ("exp", "exp2", "log", "lo
 """Functions that need more than the arithmetic of the vector unit."""
 
 ATOMICS = frozenset(f"hkc_tile.{name}" for name in ("atomic", "atomic_masked", "atomic_fetch", "scatter"))
-CUTS = ("hkc_tile.slice", "hkc_tile.concat")
-MOST_HELD = 256
-"""Elements of a tile that a lane may hold for a cut."""
-
 FOLDS = frozenset(f"hkc_tile.{name}" for name in ("reduce", "scan", "arg_reduce"))
 
 
@@ -61,26 +56,8 @@ def _check(op: Any, chip: Chip) -> None:
         _check_arithmetic(op, chip)
     elif op.name in ATOMICS:
         _check_atomic(op, chip)
-    elif op.name in CUTS:
-        _check_cut(op, chip)
     elif op.name in FOLDS:
         _refuse_others(op, chip, chip.dtypes.arithmetic, "computes with")
-
-
-def _check_cut(op: Any, chip: Chip) -> None:
-    """Lanes share a tile in blocks between which the cut falls: small ones leave much to each lane."""
-    shapes = [tuple(v.type.shape) for v in (*op.operands, *op.results)]
-    offsets = plain(op.attributes["offsets"]) if "offsets" in op.attributes else shapes[0]
-    limits = [math.gcd(*extents) for extents in zip(offsets, *shapes, strict=True)]
-    block = math.prod(n & -n for n in limits)
-    held = max(map(math.prod, shapes)) // min(block, chip.compute.wave)
-    if held > MOST_HELD:
-        raise refuse(
-            op,
-            "HK458",
-            f"this cut leaves {held} elements to each lane, more than the {MOST_HELD} that can be handled",
-            hint="cut at multiples of a larger power of two, or load the parts from memory",
-        )
 
 
 def _dtypes(op: Any) -> list[str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hkc.dialects.define import TILE_DIALECT, OpRecord
-from hkc.dialects.forms import walk
+from hkc.dialects.forms import STAGED, walk
 from hkc.dialects.tile.pieces import in_blocks
 from hkc.dialects.translate import element_name, plain_attributes, record_type
 from hkc.layout import DistributedLayout
@@ -127,7 +127,6 @@ class LayoutGraph:
                 self.edges[number] = []
 
     def _connect(self, op: Any) -> None:
-        record, tiles = _record(op), [v for v in (*op.results, *op.operands) if is_tile(v)]
         if op.name in ("scf.for", "scf.if"):
             self._connect_regions(op)
         elif op.name == "scf.while":
@@ -137,14 +136,23 @@ class LayoutGraph:
             acc = len(op.operands) - 1
             self._equal([op.results[0], op.operands[acc]])
             self._want(op, acc, op.results[0])
-        elif record is not None and hasattr(record.cls, "backward"):
+        elif STAGED in op.attributes:
+            for i, operand in enumerate(op.operands):
+                self._want(op, i, operand)
+        elif op.name not in ("scf.yield", "scf.condition"):
+            self._connect_plain(op, _record(op))
+
+    def _connect_plain(self, op: Any, record: OpRecord | None) -> None:
+        """By the rule that the op's class has; tiles of an op without one are all held alike."""
+        tiles = [v for v in (*op.results, *op.operands) if is_tile(v)]
+        if record is not None and hasattr(record.cls, "backward"):
             self._connect_shape(op, record)
         elif record is not None and hasattr(record.cls, "forward"):
             self._connect_fold(op, record, _related(op, record, "forward"))
         elif record is not None and hasattr(record.cls, "held"):
             self._equal([v for v in tiles if v.type.shape == tiles[0].type.shape])
             self._connect_fold(op, record, _same)
-        elif op.name not in ("scf.yield", "scf.condition"):
+        else:
             self._equal(tiles)
             for i, operand in enumerate(op.operands):
                 if is_tile(operand):
@@ -233,7 +241,7 @@ def _same(layout: DistributedLayout) -> DistributedLayout:
 
 def _wants_whole_blocks(op: Any) -> bool:
     record = _record(op)
-    return record is not None and getattr(record.cls, "whole_blocks", False)
+    return STAGED in op.attributes or (record is not None and getattr(record.cls, "whole_blocks", False))
 
 
 def _whole_rule(op: Any) -> Rule:

@@ -45,7 +45,7 @@ class LowerTileToWave(Pass):
     name: ClassVar[str] = "lower_tile_to_wave"
     needs: ClassVar[frozenset[str]] = frozenset({"entries", "lds_mapped", "numbered"})
     gives: ClassVar[frozenset[str]] = frozenset({"waves"})
-    drops: ClassVar[frozenset[str]] = frozenset({"legal_tiles", "layouts", "staged", "lds_mapped"})
+    drops: ClassVar[frozenset[str]] = frozenset({"legal_tiles", "cuts_staged", "layouts", "staged", "lds_mapped"})
 
     def run(self, module: Any, chip: Chip) -> None:
         for function in kernels(module):

@@ -62,7 +62,7 @@ class SelectLayouts(Pass):
     """
 
     name: ClassVar[str] = "select_layouts"
-    needs: ClassVar[frozenset[str]] = frozenset({"legal_tiles"})
+    needs: ClassVar[frozenset[str]] = frozenset({"legal_tiles", "cuts_staged"})
     gives: ClassVar[frozenset[str]] = frozenset({"layouts"})
 
     def run(self, module: Any, chip: Chip) -> None:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from hkc.dialects.forms import STAGED, kernels, walk
 from hkc.dialects.tile.lowering import parse_layout
 from hkc.dialects.tile.shape import DIRECT, LDS_MAP, LDS_OFFSET, LDS_TRANSPOSED
+from hkc.dialects.tile.through_lds import array_map
 from hkc.dialects.translate import element_name, layout_text, record_type, with_layout
 from hkc.dialects.types import TileType
 from hkc.layout import DistributedLayout, LdsMap
@@ -61,7 +62,7 @@ class SwizzleLds(Pass):
     def run(self, module: Any, chip: Chip) -> None:
         for function in kernels(module):
             staged = [op for op in walk(function) if STAGED in op.attributes]
-            buffers = [_Buffer(op, _choose(function, op, chip)) for op in staged]
+            buffers = [_Buffer(op, _mapped(function, op, chip)) for op in staged]
             _place(function, buffers, chip)
 
 
@@ -76,6 +77,13 @@ class _Buffer:
     @property
     def end(self) -> int:
         return self.offset + self.map.bytes
+
+
+def _mapped(function: Any, op: Any, chip: Chip) -> LdsMap:
+    """The byte map of a staged op: rows one after another where another op than a conversion needs them like that."""
+    found = _choose(function, op, chip) if op.name == "hkc_tile.convert_layout" else array_map(op)
+    op.attributes[LDS_MAP] = ir.StringAttr.get(found.text())
+    return found
 
 
 def _choose(function: Any, op: Any, chip: Chip) -> LdsMap:
@@ -97,7 +105,6 @@ def _choose(function: Any, op: Any, chip: Chip) -> LdsMap:
     explain(function, op, "LDS", options[0], options[1:])
     if kind == "read_transposed":
         op.attributes[LDS_TRANSPOSED] = ir.UnitAttr.get()
-    op.attributes[LDS_MAP] = ir.StringAttr.get(chosen.map.text())
     return chosen.map
 
 

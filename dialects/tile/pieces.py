@@ -1,5 +1,5 @@
-"""Parts of tiles and tiles from parts: `slice`, `concat`, `item`. No element moves between lanes: a tile is held so
-that the cut falls between base blocks."""
+"""Parts of tiles and tiles from parts: `slice`, `concat`, `item`. A tile is held so that the cut falls between base
+blocks, and no element moves between lanes; where that would leave copies to all lanes, it goes through LDS."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from hkc.dialects.define import ANY, INT, INTS, TILE, Mismatch, attribute, operand, result, tile_op
+from hkc.dialects.tile.shape import LDS_OFFSET
+from hkc.dialects.tile.through_lds import move
 from hkc.dialects.types import ScalarType, TileType, extents
 from hkc.layout import DistributedLayout, blocked
 
@@ -60,6 +62,9 @@ class Slice:
 
     @staticmethod
     def lower(low: Any, op: Any) -> None:
+        if LDS_OFFSET in op.attributes:
+            move(low, op, op.attributes[LDS_OFFSET].value)
+            return
         offsets = np.array(list(op.attributes["offsets"]))
         low.values[op.results[0]] = low.rearrange(op.operands[0], op.results[0], lambda at: at + offsets)
 
@@ -106,6 +111,9 @@ class Concat:
 
     @staticmethod
     def lower(low: Any, op: Any) -> None:
+        if LDS_OFFSET in op.attributes:
+            move(low, op, op.attributes[LDS_OFFSET].value)
+            return
         # Both parts have the result's layout, so the result's fragments are theirs.
         x, y = (low.fragments(v) for v in op.operands)
         axis, layout = op.attributes["axis"].value, low.layout(op.results[0])

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from hkc.dialects.define import INTS, TILE, Mismatch, attribute, operand, result, tile_op
+from hkc.dialects.tile.through_lds import move
 from hkc.dialects.types import TileType, extents
 from hkc.layout import DistributedLayout, LdsMap
 
 LDS_MAP, LDS_OFFSET, LDS_TRANSPOSED = "hkc.lds_map", "hkc.lds_offset", "hkc.lds_transposed"
-"""Attributes of a `convert_layout` that goes through LDS: the buffer's byte map, its offset in bytes, and whether lanes
+"""Attributes of an op that goes through LDS: the buffer's byte map, its offset in bytes, and whether lanes
 transpose while they read."""
 
 DIRECT = "hkc.direct"
@@ -40,6 +41,12 @@ def _odd_part(shape: tuple[int, ...]) -> int | None:
     """The odd factor of the first dim; None where another dim has one too."""
     odd = [n // (n & -n) for n in shape]
     return odd[0] if math.prod(odd[1:]) == 1 else None
+
+
+def keeps_bits(old: tuple[int, ...], new: tuple[int, ...]) -> bool:
+    """Whether bits of a place stay bits from one shape to the other, so that no element moves: extents that are no
+    powers of two only differ in dims of extent 1, or in the first dim by a power of two."""
+    return _squeezed(old) == _squeezed(new) or _odd_part(old) == _odd_part(new) is not None
 
 
 def _regrouped(layout: DistributedLayout, old: tuple[int, ...], new: tuple[int, ...]) -> DistributedLayout:
@@ -103,8 +110,8 @@ class Transpose:
 class Reshape:
     """The same elements in row-major order under other extents.
 
-    No element moves, so the extents must let the bits of a place stay bits: those that are no powers of two may only
-    differ in dims of extent 1, or in the first dim by a power of two.
+    No element moves where the bits of a place stay bits: extents that are no powers of two differ in dims of extent 1
+    only, or in the first dim by a power of two. Otherwise the tile goes through LDS.
     """
 
     x = operand(TILE)
@@ -117,21 +124,15 @@ class Reshape:
             ("64x32xf32", "2048xf32"),
             ("1024xbf16", "16x4x16xbf16"),
             ("48x32xi32", "96x16xi32"),
+            ("80x16xf32", "16x80xf32"),
         )
     )
 
     @staticmethod
     def check(d: TileType, x: TileType) -> None:
-        """As many elements, and a layout that follows from the operand's."""
+        """As many elements."""
         if math.prod(d.shape) != math.prod(x.shape) or d.dtype != x.dtype:
             raise Mismatch(f"`reshape` keeps the elements: {x} can't become {d}", ("x",), code="HK202")
-        if _squeezed(x.shape) != _squeezed(d.shape) and _odd_part(x.shape) != _odd_part(d.shape):
-            raise Mismatch(
-                f"`reshape` can't split or join extents that are no powers of two: {x} can't become {d}",
-                ("x",),
-                hint="only the first dim may be other than a power of two",
-                code="HK202",
-            )
 
     @staticmethod
     def meaning(x: Any, *, shape: tuple[int, ...]) -> Any:
@@ -149,6 +150,9 @@ class Reshape:
 
     @staticmethod
     def lower(low: Any, op: Any) -> None:
+        if LDS_OFFSET in op.attributes:
+            move(low, op, op.attributes[LDS_OFFSET].value)
+            return
         old, new = low.shape(op.operands[0]), low.shape(op.results[0])
 
         def project(at: Any) -> Any:

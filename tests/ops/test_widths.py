@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import pytest
 from contract import CHIPS
-from program import Program
+from program import Program, mlir
 
 from hkc.support.errors import HkcError
 
@@ -123,19 +124,48 @@ def test_unsigned_numbers(arch: str) -> None:
 
 
 @pytest.mark.parametrize("arch", CHIPS)
-@pytest.mark.parametrize("extent", [256, 65536])
-def test_odd_cuts_of_wide_tiles_are_refused(extent: int, arch: str) -> None:
+@pytest.mark.parametrize("extent", [64, 256, 65536])
+def test_odd_cuts_go_through_lds(extent: int, arch: str) -> None:
     program = Program()
     kind = program.load("%x", np.arange(extent, dtype=np.float32))
     program.lines.append(
         f'%r = "hkc_tile.slice"(%x) {{offsets = array<i64: 3>}} : ({kind}) -> tensor<{extent // 2}xf32>'
     )
     program.store("%r", (extent // 2,), np.float32)
-    if extent > 256:
-        with pytest.raises(HkcError, match="HK458"):
+    if extent > 256:  # more bytes than LDS has
+        with pytest.raises(HkcError, match="HK453"):
             program.run(arch)
     else:
         program.check(arch, exact=True)
+
+
+MOVES = (
+    ("reshape", "", ((80, 16),), (16, 80)),
+    ("reshape", "", ((80, 16),), (1280,)),
+    ("reshape", "", ((48, 4, 8),), (8, 4, 48)),
+    ("slice", "offsets = array<i64: 3, 5>", ((80, 16),), (32, 8)),
+    ("slice", "offsets = array<i64: 16, 4>", ((80, 16),), (64, 8)),
+    ("slice", "offsets = array<i64: 1, 7, 2>", ((4, 16, 8),), (2, 8, 4)),
+    ("concat", "axis = 1 : i64", ((16, 16), (16, 16)), (16, 32)),
+    ("concat", "axis = 0 : i64", ((1, 64), (1, 64)), (2, 64)),
+    ("concat", "axis = 1 : i64", ((128, 1), (128, 1)), (128, 2)),
+)
+"""Ops that move elements between lanes: name, attributes, extents of the operands and of the result."""
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize("dtype", [np.float32, np.int8, np.float64])
+@pytest.mark.parametrize("waves", [1, 4])
+def test_elements_change_lanes(waves: int, dtype: Any, arch: str) -> None:
+    program = Program(waves)
+    for n, (op, marks, shapes, out) in enumerate(MOVES):
+        arrays = [np.arange(i, i + math.prod(s)).astype(dtype).reshape(s) for i, s in enumerate(shapes)]
+        kinds = [program.load(f"%x{n}_{i}", a) for i, a in enumerate(arrays)]
+        operands = ", ".join(f"%x{n}_{i}" for i in range(len(arrays)))
+        result = f"tensor<{'x'.join(map(str, out))}x{mlir(arrays[0])}>"
+        program.lines.append(f'%r{n} = "hkc_tile.{op}"({operands}) {{{marks}}} : ({", ".join(kinds)}) -> {result}')
+        program.store(f"%r{n}", out, dtype)
+    program.check(arch, exact=True)
 
 
 @pytest.mark.parametrize("arch", CHIPS)

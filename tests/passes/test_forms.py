@@ -37,6 +37,11 @@ def tiles(attributes: str, target: str = COLUMNS, shape: str = "16x64") -> str:
     return f"func.func @f(%x: {source}) {{\n{op}\nreturn\n}}"
 
 
+def regrouped(attributes: str) -> str:
+    op = f'%y = "hkc_tile.reshape"(%x) {attributes} : (tensor<48x32xf32>) -> tensor<32x48xf32>'
+    return f"func.func @f(%x: tensor<48x32xf32>) {{\n{op}\nreturn\n}}"
+
+
 MAP = 'hkc.lds_map = "16x64:2 block 1x64 strides 128,128 order 1,0", hkc.lds_offset = 0 : i64'
 EMPTY = "func.func @f() {\nreturn\n}"
 TWINS: dict[str, tuple[str, str]] = {
@@ -44,6 +49,7 @@ TWINS: dict[str, tuple[str, str]] = {
         EMPTY,
         'func.func @f(%g: index) {\n%m = "hkc_tile.tile_id"(%g) {order = "rows"} : (index) -> index\nreturn\n}',
     ),
+    "cuts_staged": (regrouped("{hkc.staged}"), regrouped("")),
     "layouts": (tiles(""), "func.func @f(%x: tensor<16x64xf16>) {\nreturn\n}"),
     "staged": (tiles("{hkc.staged}"), tiles("")),
     "lds_mapped": (tiles(f"{{hkc.staged, {MAP}}}"), tiles("{hkc.staged}")),

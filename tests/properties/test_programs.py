@@ -19,7 +19,7 @@ from hkc.support.errors import HkcError, Source
 from hkc.support.worker import call
 from hkc.targets.chip import names
 
-LIMITS = ("HK453", "HK434", "HK455", "HK458")
+LIMITS = ("HK453", "HK434", "HK455", "HK459")
 """Codes of programs that are right but too large for a chip."""
 
 
