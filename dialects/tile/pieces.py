@@ -10,7 +10,6 @@ import numpy as np
 
 from hkc.dialects.define import ANY, INT, INTS, TILE, Mismatch, attribute, operand, result, tile_op
 from hkc.dialects.tile.shape import LDS_OFFSET
-from hkc.dialects.tile.through_lds import move
 from hkc.dialects.types import ScalarType, TileType, extents
 from hkc.layout import DistributedLayout, blocked
 
@@ -63,6 +62,8 @@ class Slice:
     @staticmethod
     def lower(low: Any, op: Any) -> None:
         if LDS_OFFSET in op.attributes:
+            from hkc.dialects.tile.through_lds import move
+
             move(low, op, op.attributes[LDS_OFFSET].value)
             return
         offsets = np.array(list(op.attributes["offsets"]))
@@ -112,6 +113,8 @@ class Concat:
     @staticmethod
     def lower(low: Any, op: Any) -> None:
         if LDS_OFFSET in op.attributes:
+            from hkc.dialects.tile.through_lds import move
+
             move(low, op, op.attributes[LDS_OFFSET].value)
             return
         # Both parts have the result's layout, so the result's fragments are theirs.

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from hkc.dialects.define import INTS, TILE, Mismatch, attribute, operand, result, tile_op
-from hkc.dialects.tile.through_lds import move
 from hkc.dialects.types import TileType, extents
 from hkc.layout import DistributedLayout, LdsMap
 
@@ -151,6 +150,8 @@ class Reshape:
     @staticmethod
     def lower(low: Any, op: Any) -> None:
         if LDS_OFFSET in op.attributes:
+            from hkc.dialects.tile.through_lds import move
+
             move(low, op, op.attributes[LDS_OFFSET].value)
             return
         old, new = low.shape(op.operands[0]), low.shape(op.results[0])
