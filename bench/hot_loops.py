@@ -1,10 +1,14 @@
-"""The hot loop of a matrix product in hkc's machine code, beside those of other compilers.
+"""The hot loops of matrix products in hkc's machine code, beside those of other compilers.
 
-    python bench/hot_loops.py [--json]
+    python bench/hot_loops.py [--json] [--whole]
 
 hkc's rows are counted in code that is compiled now; the others' are figures on record (`bench/peers/hot_loops.csv`,
-with their source). The hot loop is the block of the aligned entry that jumps back to itself and holds most MFMAs.
-Nothing is measured here: fewer instructions are a necessary part of speed, not a sufficient one.
+with their source). The hot loop is the block that jumps back to itself and holds most MFMAs; rows that end in
+`__general` show it in the entry for any alignment. Nothing is measured here: `pct_peak` is the coarse model of
+`bench/loop_model.py`, once more with LDS reads at 128 bytes per clock, and a floor rather than a goal.
+
+`--whole` emulates two workgroups of products with M, N and K of 4096 (minutes) and prints the executed instructions per
+MFMA, `whole`, as a multiple of those of the loop alone.
 """
 
 from __future__ import annotations
@@ -13,77 +17,158 @@ import argparse
 import csv
 import json
 import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 import hkc
+from hkc.api import CompiledKernel
+from hkc.emulate import Memory, Program, launch
+from hkc.machine.abi import GlobalParam, View, pack
 from hkc.machine.codeobject import CodeObject
 from hkc.machine.disassemble import Instruction, disassemble
+from hkc.support.dtypes import dtype
+from hkc.targets.chip import load
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+from loop_model import share_of_peak  # noqa: E402
+
 COLUMNS = (
-    "peer", "kernel", "arch", "vgpr", "spills", "lds", "instructions", "mfma",
-    "lds_reads", "lds_writes", "direct", "loads", "waits", "barriers", "valu",
+    "peer", "kernel", "arch", "vgpr", "spills", "lds", "instructions", "mfma", "lds_reads", "lds_writes", "direct",
+    "loads", "waits", "vmcnt0", "barriers", "valu", "pct_peak", "pct_peak_128", "whole",
 )  # fmt: skip
 KERNEL = """
-kernel gemm(A: global[bf16, M, K], B: global[bf16, N, K], C: global[f32, M, N]) with waves=8:
-    m, n = tile_ids(cdiv(M, 256), cdiv(N, 256))
-    acc = zeros[f32, 256, 256]
-    for k in range(0, K, 64):
-        acc += dot(load(A, [m*256, k], [256, 64]), load(B, [n*256, k], [256, 64]).T)
-    store(C, [m*256, n*256], acc)
+const T = bf16
+tune BM = 256, BN = 256, BK = 64
+
+kernel gemm(A: global[T, M, K], B: global[T, N, K], C: global[f32, M, N]) with waves=8:
+    m, n = tile_ids(cdiv(M, BM), cdiv(N, BN))
+    acc = zeros[f32, BM, BN]
+    for k in range(0, K, BK):
+        acc += dot(load(A, [m*BM, k], [BM, BK]), load(B, [n*BN, k], [BN, BK]).T)
+    store(C, [m*BM, n*BN], acc)
 """
+PRODUCTS = (("bf16", 256, 256, 64), ("fp8", 256, 256, 128), ("bf16", 256, 128, 64))
+"""Element types and tiles: M, N, K."""
+
+FP8 = {"ocp": "f8e4m3fn", "fnuz": "f8e4m3fnuz"}
+SIZE = 4096
+WAVES_PER_SIMD = 2
 
 
-def hot_loop(code: CodeObject, name: str) -> list[Instruction]:
-    """The instructions of the innermost loop with most MFMAs: from the target of a backward branch to the branch."""
+@dataclass(frozen=True)
+class Loop:
+    """A hot loop, and whether a barrier that only some waves pass stands before it."""
+
+    body: list[Instruction]
+    shifted: bool
+
+    def count(self, pattern: str, text: str = "") -> int:
+        """How many of its instructions have such a mnemonic (and such a text)."""
+        return sum(bool(re.match(pattern, i.mnemonic)) and text in i.text for i in self.body)
+
+
+def hot_loop(code: CodeObject, name: str) -> Loop:
+    """The innermost loop of a kernel with most MFMAs: from the target of a backward branch to the branch."""
     kernel = code.kernel(name)
     found = list(disassemble(code.code(kernel), code.arch, kernel.entry))
     place = {instruction.address: i for i, instruction in enumerate(found)}
-    best: list[Instruction] = []
+    best, start = Loop([], False), 0
     for i, instruction in enumerate(found):
         if not instruction.mnemonic.startswith("s_cbranch"):
             continue
         # The operand counts words from the next instruction, as a 16-bit number.
         words = int(instruction.operands[0], 0)
         target = instruction.address + 4 + 4 * (words - 0x10000 if words & 0x8000 else words)
-        loop = found[place[target] : i + 1] if target in place and target <= instruction.address else []
-        if count(loop, r"v_mfma") > count(best, r"v_mfma"):
-            best = loop
-    return best
+        if target in place and target <= instruction.address:
+            loop = Loop(found[place[target] : i + 1], False)
+            if loop.count(r"v_mfma") > best.count(r"v_mfma"):
+                best, start = loop, place[target]
+    return Loop(best.body, _conditional_barrier(found[:start]))
 
 
-def count(loop: list[Instruction], pattern: str, text: str = "") -> int:
-    """How many instructions of a loop have such a mnemonic (and such a text)."""
-    return sum(bool(re.match(pattern, i.mnemonic)) and text in i.text for i in loop)
+def _conditional_barrier(before: list[Instruction]) -> bool:
+    names = [i.mnemonic for i in before[-64:]]
+    return any(a.startswith("s_cbranch") and b == "s_barrier" for a, b in pairwise(names))
 
 
-def row(arch: str) -> dict[str, object]:
-    """The counts of hkc's own loop on one chip."""
-    kernel = hkc.compile(KERNEL, arch=arch)
-    loop = hot_loop(CodeObject.parse(kernel.hsaco), "gemm")
-    taken = kernel.resources["gemm"]
-    loads, direct = count(loop, r"(buffer|global)_load"), count(loop, r"buffer_load", " lds")
+def row(kernel: CompiledKernel, symbol: str, name: str) -> dict[str, object]:
+    """The counts of one of hkc's own loops."""
+    loop, chip = hot_loop(CodeObject.parse(kernel.hsaco), symbol), load(kernel.arch)
+    taken = kernel.resources[symbol]
+    loads, direct = loop.count(r"(buffer|global)_load"), loop.count(r"buffer_load", " lds")
+    rated = [share_of_peak(loop.body, chip, WAVES_PER_SIMD, loop.shifted, rate) for rate in (None, 128)]
     return {
-        "peer": f"hkc {hkc.__version__}", "kernel": "gemm_bf16_256x256x64_w8", "arch": arch, "vgpr": taken.vgpr,
-        "spills": taken.vgpr_spills, "lds": taken.lds_bytes, "instructions": len(loop), "mfma": count(loop, r"v_mfma"),
-        "lds_reads": count(loop, r"ds_read"), "lds_writes": count(loop, r"ds_write"), "direct": direct,
-        "loads": loads - direct, "waits": count(loop, r"s_waitcnt"), "barriers": count(loop, r"s_barrier"),
-        "valu": count(loop, r"v_(?!mfma)"),
+        "peer": f"hkc {hkc.__version__}", "kernel": name, "arch": kernel.arch, "vgpr": taken.vgpr + taken.agpr,
+        "spills": taken.vgpr_spills, "lds": taken.lds_bytes, "instructions": len(loop.body),
+        "mfma": loop.count(r"v_mfma"), "lds_reads": loop.count(r"ds_read"), "lds_writes": loop.count(r"ds_write"),
+        "direct": direct, "loads": loads - direct, "waits": loop.count(r"s_waitcnt"),
+        "vmcnt0": loop.count(r"s_waitcnt", "vmcnt(0)"), "barriers": loop.count(r"s_barrier"),
+        "valu": loop.count(r"v_(?!mfma)"), "pct_peak": round(rated[0], 1), "pct_peak_128": round(rated[1], 1),
     }  # fmt: skip
+
+
+def executed(kernel: CompiledKernel) -> float:
+    """Executed instructions per MFMA of two workgroups of a product of `SIZE`, relative to those of the loop alone."""
+    info, memory, views = kernel.info, Memory(), dict[str, View]()
+    for p in info.params:
+        assert isinstance(p, GlobalParam)
+        kind = dtype(p.dtype).numpy
+        array = np.zeros((SIZE, SIZE), kind)
+        at = memory.allocate(array.nbytes, p.name)
+        memory.write(at, array)
+        views[p.name] = View(at, array.shape, (SIZE, 1), array.itemsize)
+    symbol = info.entry(views).symbol
+    program, threads = Program.load(kernel.hsaco), info.waves * load(kernel.arch).compute.wave
+    arguments = pack(info.params, views, {})
+    result = launch(program, symbol, workgroups=(2, 1, 1), threads=(threads, 1, 1), kernarg=arguments, memory=memory)
+    mfmas = sum(n for name, n in result.counts.items() if name.startswith("v_mfma"))
+    loop = hot_loop(CodeObject.parse(kernel.hsaco), symbol)
+    return result.instructions / mfmas / (len(loop.body) / loop.count(r"v_mfma"))
+
+
+def own(arch: str, whole: bool) -> Iterator[dict[str, object]]:
+    """hkc's rows for one chip."""
+    for kind, bm, bn, bk in PRODUCTS:
+        element = FP8[load(arch).fp8] if kind == "fp8" else kind
+        kernel = hkc.compile(KERNEL, arch=arch, T=element, BM=bm, BN=bn, BK=bk)
+        for symbol in kernel.resources:
+            made = row(kernel, symbol, f"gemm_{kind}_{bm}x{bn}x{bk}_w8{symbol.removeprefix('gemm')}")
+            if whole and symbol == "gemm":
+                made["whole"] = round(executed(kernel), 3)
+            yield made
+
+
+def recorded() -> list[dict[str, Any]]:
+    """The rows of other compilers."""
+    lines = (HERE / "peers/hot_loops.csv").read_text().splitlines()
+    return [dict(r) for r in csv.DictReader(x for x in lines if not x.startswith("#"))]
 
 
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="one JSON document")
-    lines = (HERE / "peers/hot_loops.csv").read_text().splitlines()
-    rows: list[dict[str, object]] = [dict(r) for r in csv.DictReader(x for x in lines if not x.startswith("#"))]
-    rows += [row(arch) for arch in ("gfx942", "gfx950")]
-    if parser.parse_args().json:
+    parser.add_argument("--whole", action="store_true", help="emulate parts of whole products")
+    options = parser.parse_args()
+    rows = recorded() + [made for arch in ("gfx942", "gfx950") for made in own(arch, options.whole)]
+    rows.sort(
+        key=lambda r: (
+            re.search(r"(bf16|fp8|bf8)_.*", str(r["kernel"]))[0][:3] + re.findall(r"\d+x\d+x\d+|$", str(r["kernel"]))[0]
+        )
+    )
+    if options.json:
         print(json.dumps(rows, indent=1))
         return
     for arch in ("gfx942", "gfx950"):
-        shown = [COLUMNS, *([str(r[c]) for c in COLUMNS] for r in rows if r["arch"] == arch)]
+        shown = [COLUMNS, *([str(r.get(c, "")) for c in COLUMNS] for r in rows if r["arch"] == arch)]
         widths = [max(len(r[i]) for r in shown) for i in range(len(COLUMNS))]
         for r in shown:
             print("  ".join(cell.ljust(w) for cell, w in zip(r, widths, strict=True)).rstrip())

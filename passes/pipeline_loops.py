@@ -17,7 +17,10 @@ from hkc.passes.explain import Option, explain
 from hkc.passes.locate import refuse
 from hkc.passes.place_waits import COPY, READS
 from hkc.passes.requests import requested
+from hkc.passes.schedule_choice import mfma_clocks
+from hkc.passes.select_layouts import WAVES
 from hkc.passes.swizzle_lds import ALIGNMENT
+from hkc.passes.trip_order import MFMA
 from hkc.passes.trips import Parts, Trips
 from hkc.support.mlir import ir, passmanager
 from hkc.targets.chip import Chip
@@ -27,12 +30,17 @@ WRITE = "hkc_wave.lds_write"
 BUFFER = {COPY: 2, WRITE: 1}
 """Which operand of an op is the LDS buffer that it fills."""
 
+MEMORY = 1500
+"""Clocks of a trip within which a copy that begins with it is likely to arrive: caches take some 700, HBM up to twice
+as many."""
+
 TIDY = "builtin.module(canonicalize,cse,func.func(loop-invariant-code-motion),cse)"
 
 
 @dataclass(frozen=True)
 class PipelineLoops(Pass):
-    """A loop that stages tiles through LDS brings them in ahead of time: with `stages=N`, N - 1 trips (without: one).
+    """A loop that stages tiles through LDS brings them in ahead of time: with `stages=N`, N - 1 trips; without, one, or
+    two where trips are short.
 
     Where LDS has room for N copies of the loop's buffers, trips go round them, with one barrier per trip; N trips are
     unrolled, so that every LDS address stays a constant. Otherwise what was fetched waits in registers. Fetches beyond
@@ -147,9 +155,8 @@ def _pipeline(function: Any, loop: Any, parts: Parts, chip: Chip) -> None:
     if _overlap(buffers):
         _refuse(function, stages, "buffers of its loop share bytes of LDS")
         return
-    distance = 1 if stages is None else stages - 1
-    used = _lds_end(function)
-    size = sum(map(_padded, buffers))
+    used, size = _lds_end(function), sum(map(_padded, buffers))
+    distance = _distance(function, parts, used + 2 * size, chip) if stages is None else stages - 1
     room = used + distance * size <= chip.lds.bytes
     if not room and parts.copies:
         needed = used + distance * size
@@ -160,6 +167,15 @@ def _pipeline(function: Any, loop: Any, parts: Parts, chip: Chip) -> None:
         explain(function, loop, "loop", Option(f"tiles come in {distance} trip(s) ahead, through {where}"))
         copies = [_copied(buffers, used + i * size) for i in range(distance)] if room else []
         _replace(loop, Trips(loop, parts, [{}, *copies], distance))
+
+
+def _distance(function: Any, parts: Parts, needed: int, chip: Chip) -> int:
+    """How many trips ahead tiles come in without a request: two where copies would else arrive late, the workgroup has
+    the compute unit to itself anyway, and LDS has room for it (`needed` bytes)."""
+    waves = ir.IntegerAttr(function.attributes[WAVES]).value
+    sharing = -(-waves // chip.compute.simds)
+    clocks = sharing * sum(mfma_clocks(op, chip) for op in parts.compute if op.name in MFMA)
+    return 2 if parts.copies and sharing > 1 and clocks < MEMORY and needed <= chip.lds.bytes else 1
 
 
 def _refuse(function: Any, stages: int | None, why: str) -> None:

@@ -14,8 +14,9 @@ from hkc.dialects.wave.sync import Barrier, BarrierIf, Priority, ScheduleFence, 
 from hkc.passes.define import Pass
 from hkc.passes.explain import Option, explain
 from hkc.passes.locate import refuse
+from hkc.passes.registers import ADDRESSES, budget, registers
 from hkc.passes.requests import requested
-from hkc.passes.schedule_choice import Choose, Mix, by_mix, clusters
+from hkc.passes.schedule_choice import Choose, Mix, by_mix, clusters, mfma_clocks
 from hkc.passes.select_layouts import WAVES
 from hkc.passes.trip_order import ARRIVE, FETCHES, MARK, MEETING, MFMA, WRITE, Order, Trip, trips
 from hkc.support.mlir import ir
@@ -85,38 +86,33 @@ class ScheduleWaves(Pass):
             raise _refused(function, wanted, "no loop of this kernel multiplies")
         for loop in loops:
             found, obstacle = trips(loop)
-            mix = _mix(found[0] if found else None, waves, chip, obstacle)
+            mix = _mix(loop, found[0] if found else None, waves, chip, obstacle)
             schedule = wanted or self.choose(mix, chip)
             if wanted == "pingpong":
                 _check(loop, mix, chip)
             text = f"schedule {schedule}"
             if schedule == "pingpong":
                 count = clusters(mix, chip) or 2
-                _ping_pong(loop, found, count, waves)
+                _ping_pong(loop, found, mix, count, waves)
                 text += f", {count} clusters of {len(mix.clocks) // count} MFMAs per trip"
             explain(function, loop, "loop", Option(text + (f", since {obstacle}" if obstacle else "")))
 
 
-def _mix(trip: Trip | None, waves: int, chip: Chip, obstacle: str) -> Mix:
+def _mix(loop: Any, trip: Trip | None, waves: int, chip: Chip, obstacle: str) -> Mix:
     sharing = -(-waves // chip.compute.simds)
     if trip is None:
-        return Mix(sharing, (), (), obstacle)
-    mfmas, new, known = trip.named(MFMA), [], set[Any]()
-    for op in mfmas:
-        mine = [r for r in trip.reads_of(op) if r not in known]
-        known.update(mine)
-        new.append(sum(map(_bytes, mine)) * chip.compute.wave)
-    return Mix(sharing, tuple(_clocks(op, chip) for op in mfmas), tuple(new))
-
-
-def _bytes(read: Any) -> int:
-    kind = read.results[0].type
-    return int(kind.shape[0] * kind.element_type.width // 8)
-
-
-def _clocks(op: Any, chip: Chip) -> int:
-    mnemonic = ir.StringAttr(op.attributes["instruction"]).value
-    return max(row.cycles for row in chip.mfmas if row.mnemonic == mnemonic)
+        return Mix(sharing, obstacle=obstacle)
+    mfmas, reads = trip.named(MFMA), trip.reads()
+    owned = budget(waves, chip) - ADDRESSES - sum(map(registers, loop.results))
+    return Mix(
+        sharing,
+        tuple(mfma_clocks(op, chip) for op in mfmas),
+        tuple(map(len, reads)),
+        max((4 * registers(r.results[0]) for some in reads for r in some), default=0),
+        sum(4 * registers(w.operands[0]) for w in trip.named({WRITE})),
+        trip.reused,
+        owned - sum(registers(f.results[0]) for f in trip.named(FETCHES) if f.results),
+    )
 
 
 def _check(loop: Any, mix: Mix, chip: Chip) -> None:
@@ -133,7 +129,7 @@ def _refused(op: Any, wanted: str, why: str) -> Exception:
     return refuse(op, "HK450", f"`schedule={wanted}` can't be honoured: {why}", hint="schedule=plain, or no hint")
 
 
-def _ping_pong(loop: Any, found: list[Trip], count: int, waves: int) -> None:
+def _ping_pong(loop: Any, found: list[Trip], mix: Mix, count: int, waves: int) -> None:
     """The waves meet once before the loop; then each trip's last phase waits for what the next one reads."""
     with ir.InsertionPoint(loop), loop.location:
         for op in found[0].meetings[:3]:
@@ -146,7 +142,7 @@ def _ping_pong(loop: Any, found: list[Trip], count: int, waves: int) -> None:
     order = Order(end)
     with ir.InsertionPoint(end), loop.location:
         for trip in found:
-            _phases(trip, count, order)
+            _phases(trip, mix.phases(count), order)
     order.place(op for op in body if op.name not in MEETING)
     for trip in found:
         for op in trip.meetings:
@@ -154,17 +150,16 @@ def _ping_pong(loop: Any, found: list[Trip], count: int, waves: int) -> None:
                 op.erase()
 
 
-def _phases(trip: Trip, count: int, order: Order) -> None:
-    """Reads, fetches and writes of each cluster, then its MFMAs. Fetches fill the first half of the trip; where LDS is
-    filled again, the reads of the last cluster come one phase early, so that its phase can write."""
-    mfmas, fetches, size = trip.named(MFMA), trip.named(FETCHES), len(trip.named(MFMA)) // count
-    early = max(1, count // 2)
+def _phases(trip: Trip, shares: list[int], order: Order) -> None:
+    """Reads, fetches and writes of each cluster, then its MFMAs. `shares` is how many reads each cluster is given;
+    fetches fill the first half of the trip."""
+    mfmas, fetches = trip.named(MFMA), trip.named(FETCHES)
+    reads = [read for some in trip.reads() for read in some]
+    count, size, early = len(shares), len(mfmas) // len(shares), max(1, len(shares) // 2)
     for number in range(count):
-        cluster = mfmas[number * size : (number + 1) * size]
-        reading = mfmas[number * size :] if trip.reused and number == count - 2 else cluster
-        reads = list(dict.fromkeys(read for op in reading for read in trip.reads_of(op)))
         now = [f for i, f in enumerate(fetches) if i * early // len(fetches) == number]
-        order.place(_mixed([r for r in reads if r not in order.placed], now))
+        start = sum(shares[:number])
+        order.place(_mixed(reads[start : start + shares[number]], now))
         if number == early - 1:
             order.place(trip.named({MARK}))
         if number == count - 1:
@@ -174,7 +169,7 @@ def _phases(trip: Trip, count: int, order: Order) -> None:
         create(Priority, level=1)
         create(Barrier)
         create(ScheduleFence)
-        order.place(cluster)
+        order.place(mfmas[number * size : (number + 1) * size])
         create(ScheduleFence)
         create(Barrier)
         create(Priority, level=0)

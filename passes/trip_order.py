@@ -30,17 +30,22 @@ class Trip:
         """Its ops with these names."""
         return [op for op in self.ops if op.name in names]
 
-    def reads_of(self, mfma: Any) -> list[Any]:
-        """The LDS reads that give an MFMA its operands."""
-        found: dict[Any, None] = {}
-        work = [mfma]
-        while work:
-            for owner in inside(work.pop()):
-                if owner.name in READS:
-                    found[owner] = None
-                elif owner.name not in MFMA:
-                    work.append(owner)
-        return list(found)
+    def reads(self) -> list[list[Any]]:
+        """For each MFMA the LDS reads that give it operands and gave none to an earlier one."""
+        known: set[Any] = set()
+        found = []
+        for mfma in self.named(MFMA):
+            new: dict[Any, None] = {}
+            work = [mfma]
+            while work:
+                for owner in inside(work.pop()):
+                    if owner.name in READS and owner not in known:
+                        new[owner] = None
+                    elif owner.name not in MFMA | READS:
+                        work.append(owner)
+            known.update(new)
+            found.append(list(new))
+        return found
 
 
 def inside(op: Any) -> list[Any]:
