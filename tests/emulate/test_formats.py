@@ -194,3 +194,69 @@ def test_functions_at_denormals_as_compilers_make_them(arch: str, mode: str) -> 
         assert abs(found[2, 8] + 97.04) < 0.01
     else:
         assert (found[0, :4] == 0).all() and (found[1, 4:8] == 0).all() and found[2, 8] == -np.inf
+
+
+NARROWED = """
+declare i32 @llvm.amdgcn.workitem.id.x()
+define amdgpu_kernel void @k(ptr addrspace(1) %in, ptr addrspace(1) %out) "amdgpu-flat-work-group-size"="64,64" {
+ %i = call i32 @llvm.amdgcn.workitem.id.x()
+ %p = getelementptr KIND, ptr addrspace(1) %in, i32 %i
+ %x = load KIND, ptr addrspace(1) %p
+ %y = CAST KIND %x to bfloat
+ %o = getelementptr bfloat, ptr addrspace(1) %out, i32 %i
+ store bfloat %y, ptr addrspace(1) %o
+ ret void
+}
+"""
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+def test_casts_to_bf16_as_compilers_make_them(arch: str) -> None:
+    """By an instruction on the newer chip, by many on the older one; both to nearest even, NaN stays NaN."""
+    given = [0x3F808000, 0x3F818000, 0x3F808001, 0x3F807FFF, 0x7F7FFFFF, 0x00018000, 0x80000000, 0x7F800001, 0x7FFF8C22]
+    wanted = [0x3F80, 0x3F82, 0x3F81, 0x3F80, 0x7F80, 0x0002, 0x8000]
+    text = NARROWED.replace("KIND", "float").replace("CAST", "fptrunc")
+    (_, found), _ = run_kernel(text, arch, "k", [np.resize(given, 64).astype(np.uint32), np.zeros(64, np.uint16)])
+    assert found[:7].tolist() == wanted and all(x & 0x7FFF > 0x7F80 for x in found[7:9].tolist())
+    whole = np.resize(np.array([259, -259, 33000, 0, 1 << 24], np.int32), 64)
+    text = NARROWED.replace("KIND", "i32").replace("CAST", "sitofp")
+    (_, found), _ = run_kernel(text, arch, "k", [whole, np.zeros(64, np.uint16)])
+    assert found.view(ml_dtypes.bfloat16)[:5].astype(np.float32).tolist() == [260, -260, 33024, 0, 1 << 24]
+
+
+DRIFT = """
+declare i32 @llvm.amdgcn.workitem.id.x()
+define amdgpu_kernel void @k(ptr addrspace(1) %r, ptr addrspace(1) %d) "amdgpu-flat-work-group-size"="64,64" {
+entry:
+ %i = call i32 @llvm.amdgcn.workitem.id.x()
+ %p = getelementptr bfloat, ptr addrspace(1) %r, i32 %i
+ %start = load bfloat, ptr addrspace(1) %p
+ br label %loop
+loop:
+ %n = phi i32 [ 0, %entry ], [ %next, %loop ]
+ %x = phi bfloat [ %start, %entry ], [ %y, %loop ]
+ %q = getelementptr [64 x float], ptr addrspace(1) %d, i32 %n, i32 %i
+ %step = load float, ptr addrspace(1) %q
+ %wide = fpext bfloat %x to float
+ %sum = fadd float %wide, %step
+ %y = fptrunc float %sum to bfloat
+ %next = add i32 %n, 1
+ %more = icmp slt i32 %next, 72
+ br i1 %more, label %loop, label %end
+end:
+ store bfloat %y, ptr addrspace(1) %p
+ ret void
+}
+"""
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+def test_bf16_does_not_drift(arch: str) -> None:
+    """72 sums rounded to bf16: rounding to nearest keeps the norm, cutting off would lose a tenth of it."""
+    random = np.random.default_rng(26)
+    start = random.standard_normal(64).astype(ml_dtypes.bfloat16)
+    steps = np.abs(random.standard_normal((72, 64)) * 0.05).astype(np.float32)
+    (found, _), _ = run_kernel(DRIFT, arch, "k", [start.view(np.uint16), steps])
+    exact = start.astype(np.float64) + steps.astype(np.float64).sum(axis=0)
+    ratio = np.linalg.norm(found.view(ml_dtypes.bfloat16).astype(np.float64)) / np.linalg.norm(exact)
+    assert abs(ratio - 1) < 0.005

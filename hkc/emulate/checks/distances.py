@@ -150,12 +150,19 @@ def _sources(instruction: Decoded) -> Iterator[tuple[str, int]]:
 
 
 def _writes_part(instruction: Decoded) -> bool:
-    """Only some bits of the result register: by SDWA, or by op_sel, whose list names the sources, then the result."""
+    """Only some bits of the result register: by SDWA, or by op_sel, whose list names the sources, then the result.
+
+    Conversions to 8 and 4 bits choose a byte by two bits of it, and those that round at random merge in any case.
+    """
     if instruction.form == "sdwa":
         return instruction.modifiers.get("dst_sel", "DWORD") != "DWORD"
+    if instruction.base.startswith("v_cvt_scalef32_sr_pk_fp4"):
+        return True
     chosen = instruction.modifiers.get("op_sel", ())
     if not isinstance(chosen, tuple) or instruction.base.startswith(_PACKED):
         return False
+    if instruction.base.startswith("v_cvt_"):
+        return any(chosen[2:])
     return len(chosen) >= len(instruction.operands) and bool(chosen[-1])
 
 
