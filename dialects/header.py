@@ -6,7 +6,7 @@ A module has `hkc.dialect_version`, `hkc.chip` and `hkc.forms`; a kernel functio
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
@@ -22,6 +22,9 @@ DIALECT_VERSION, CHIP, HELD = "hkc.dialect_version", "hkc.chip", "hkc.forms"
 
 INTERFACE, GRID = "hkc.interface", "hkc.grid"
 """Attributes of a kernel function: what a launch must know of it, and its grid."""
+
+PRINTS = "hkc.prints"
+"""Attribute of a module: the `print` statements of its kernels, by number."""
 
 _PARTS = ("params", "outputs", "inputs", "constants", "requires")
 
@@ -91,6 +94,12 @@ def interface(info: KernelInfo) -> dict[str, Any]:
     return {GRID: _attribute(info.grid), INTERFACE: ir.DictAttr.get(parts)}
 
 
+def set_prints(module: Any, prints: Sequence[abi.Print]) -> None:
+    """Note the `print` statements of a module, if there are any."""
+    if prints:
+        module.operation.attributes[PRINTS] = _attribute(tuple(prints))
+
+
 def info(module: Any, chip: str) -> KernelInfo:
     """What is known of the kernel of a module, all but its waves and entries. Raises `HkcError` HK474 where that is
     not said."""
@@ -100,6 +109,8 @@ def info(module: Any, chip: str) -> KernelInfo:
     attributes = found[0].attributes
     parts = {name: _value(part) for name, part in _items(attributes[INTERFACE]) if name in _PARTS}
     symbol = ir.StringAttr(attributes["sym_name"]).value
+    noted = module.operation.attributes
+    parts["prints"] = _value(noted[PRINTS]) if PRINTS in noted else ()
     return KernelInfo(name=symbol, arch=chip, grid=_value(attributes[GRID]), waves=1, entries=(), **parts)
 
 

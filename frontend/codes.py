@@ -77,7 +77,6 @@ CODES: dict[str, str] = {
     "HK453": "All LDS buffers of a kernel fit the LDS that the chip has for a workgroup.",
     "HK455": "Narrow floats are stored, moved, cast and multiplied; to compute, a dtype must have arithmetic.",
     "HK456": "An atomic update needs a dtype that the chip can update atomically.",
-    "HK457": "Printing is for the reference; a compiled kernel stores what it has to say.",
     "HK459": "A tile leaves registers for others: one that takes all of a wave's would be spilled.",
     "HK471": "The text of a module is MLIR that all verifiers accept.",
     "HK472": "A module is written in the version of the dialects that this hkc reads.",

@@ -16,15 +16,20 @@ if TYPE_CHECKING:
     from hkc.frontend.expressions import Expressions
 
 
-@function("print(*values)", "Writes values, after a text where one comes first. Only where a kernel is interpreted.")
+@function(
+    "print(*values)",
+    "Writes values, after a text where one comes first; shown by workgroups once all is done.",
+)
 def _print(c: Expressions, given: Given, span: Span) -> None:
     values = given["values"]
     assert isinstance(values, syntax.Sequence)
     items, prefix = values.items, ""
     if items and isinstance(items[0], syntax.Text):
         prefix, items = items[0].text, items[1:]
-    operands = [_printed(c, item) for item in items]
-    c.b.tile_op("print", operands, span, {}, prefix=prefix)
+    operands = [[_printed(c, item)] for item in items] or [[]]
+    for number, operand in enumerate(operands, 1):
+        c.b.tile_op("print", operand, span, {}, prefix=prefix, more=number < len(operands))
+        prefix = ""
 
 
 def _printed(c: Expressions, item: syntax.Expr) -> Value:

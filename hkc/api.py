@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import functools
 import json
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from hkc.support import worker
-from hkc.support.errors import Diagnostic, HkcBug, HkcError, HkcUsageError, Note, Source, error
+from hkc.support.errors import Diagnostic, HkcUsageError, Source
 
 if TYPE_CHECKING:
     from hkc.frontend.program import Checked
@@ -136,7 +137,7 @@ class CompiledKernel:
         Raises `HkcError` HK501 to HK512 for arguments that don't fit and launches that can't be.
         """
         arguments = self.bind(*args, **named)
-        self.launch(arguments, device)
+        self.run(arguments, device)
         outputs = arguments.results(self.info)
         return outputs[0] if len(outputs) == 1 else outputs
 
@@ -149,31 +150,29 @@ class CompiledKernel:
     def launch(
         self, arguments: Arguments, device: str | Device | None = None, progress: Progress | None = None
     ) -> LaunchResult:
-        """Run the kernel with arguments from `bind`, and say what happened. `progress` hears how far it is.
+        """Run the kernel with arguments from `bind`, and say what happened. `progress` hears how far it is."""
+        from hkc.emulate.faults import Fault
 
-        Raises `HkcError` HK720 where the emulator or the reference gets to an assertion that fails.
-        """
         try:
             return self._device(device).run(self.binary, arguments, progress)
-        except HkcBug as stopped:
-            failed = self._failed(stopped)
-            if failed is None:
-                raise
-            raise failed from stopped.__cause__
+        except Fault as failed:
+            if self.checked:
+                failed.quote(self.checked.source)
+            raise
 
-    def _failed(self, stopped: HkcBug) -> HkcError | None:
-        """The assertion at whose line the emulator ran into a trap, if that is what stopped it."""
-        from hkc.emulate.faults import TRAP, Fault
-        from hkc.frontend.program import flat
+    def run(
+        self, arguments: Arguments, device: str | Device | None = None, progress: Progress | None = None
+    ) -> LaunchResult:
+        """Like `launch`, and what the kernel prints goes to standard error, also where an assertion stops it."""
+        from hkc.emulate.faults import Fault
 
-        fault = stopped.__cause__
-        if self.checked is None or not isinstance(fault, Fault) or fault.code != TRAP or fault.line is None:
-            return None
-        for op in flat(step for kernel in self.checked.kernels for step in kernel.body):
-            if op.name == "hkc_tile.assert" and (op.span.line, op.span.column) == (fault.line.line, fault.line.column):
-                where = Note(f"in wave {fault.wave} (workgroup {fault.workgroup}), first in lane {fault.lane}")
-                return error("HK720", f"assertion failed: {op.attributes['message']}", op.span, notes=(where,))
-        return None
+        try:
+            result = self.launch(arguments, device, progress)
+        except Fault as failed:
+            print(failed.printed, end="", file=sys.stderr)
+            raise
+        print(result.printed, end="", file=sys.stderr)
+        return result
 
     def files(self, folder: str | Path, stem: str, stages: Sequence[str] = ("hsaco",)) -> dict[Path, bytes]:
         """The content of `STEM.ARCH.SUFFIX` in `folder` for each of these stages, which were kept.
@@ -368,4 +367,6 @@ def _layout(info: KernelInfo) -> list[Argument]:
             offset += -offset % size
             found.append(Argument(name, kind, offset, size))
             offset += size
+    if info.prints:
+        found.append(Argument("what is printed", "pointer", offset + -offset % 8, 8))
     return found

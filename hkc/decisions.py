@@ -12,7 +12,7 @@ from hkc.dialects.tile.lowering import MFMA
 from hkc.dialects.tile.shape import DIRECT, LDS_MAP, LDS_TRANSPOSED
 from hkc.dialects.translate import layout_text, record_type
 from hkc.dialects.types import TileType
-from hkc.handover import Choice, Conversion, Dot, Layouts, LdsAccess, LdsBuffer, Loop, Module, Tile
+from hkc.handover import Assertion, Choice, Conversion, Dot, Layouts, LdsAccess, LdsBuffer, Loop, Module, Tile
 from hkc.layout.synthesis import AccessProof
 from hkc.passes.explain import explained
 from hkc.passes.layout_graph import DOTS, is_tile
@@ -24,7 +24,8 @@ from hkc.support.mlir import ir
 def read(module: Module) -> dict[str, Any]:
     """What the module shows, by the names of `Binary`'s fields, as far down as it is."""
     if "waves" in module.forms:
-        return {"lds": lds_buffers(module), "loops": loops(module), "choices": choices(module)}
+        found = {"lds": lds_buffers(module), "loops": loops(module), "choices": choices(module)}
+        return {**found, "assertions": assertions(module)}
     if "lds_mapped" in module.forms:
         return {"layouts": layouts(module)}
     return {}
@@ -39,6 +40,13 @@ def choices(module: Module) -> tuple[Choice, ...]:
     return tuple(
         Choice(c.line, c.subject, c.chosen, c.clocks, other.text, other.clocks) if other else c for c, other in made
     )
+
+
+def assertions(module: Module) -> tuple[Assertion, ...]:
+    """What the assertions of all entry points say, by their places (wave IR)."""
+    traps = (op for op in walk(module.ir) if op.name == "hkc_wave.trap_unless")
+    found = ((span(op), str(op.attributes["message"].value)) for op in traps)
+    return tuple(dict.fromkeys(Assertion(at.line, at.column, said) for at, said in found if at))
 
 
 # -- tile IR with layouts

@@ -165,12 +165,21 @@ class Layouts:
 
 
 @dataclass(frozen=True)
+class Assertion:
+    """What the `assert` at a place of the source says when it fails."""
+
+    line: int
+    column: int
+    message: str
+
+
+@dataclass(frozen=True)
 class Binary:
     """A compiled kernel: the code object, how to launch it, and what its entry points take (by symbol).
 
-    `lines` says which source line each instruction comes from; `texts` holds the stages that were asked for, by name
-    of `STAGES`. Of the entry point that is tried first, `lds` lists the buffers, `choices` says how layouts and byte
-    maps were chosen, `layouts` and `loops` what became of tiles and loops.
+    `lines` says which source line each instruction comes from, `assertions` what a trap there means; `texts` holds the
+    stages that were asked for, by name of `STAGES`. Of the entry point that is tried first, `lds` lists the buffers,
+    `choices` says how layouts and byte maps were chosen, `layouts` and `loops` what became of tiles and loops.
     """
 
     arch: str
@@ -183,3 +192,4 @@ class Binary:
     choices: tuple[Choice, ...] = ()
     layouts: Layouts = Layouts()
     loops: tuple[Loop, ...] = ()
+    assertions: tuple[Assertion, ...] = ()

@@ -49,9 +49,6 @@ class CheckTiles(Pass):
 def _check(op: Any, chip: Chip) -> None:
     if op.name in DOTS:
         _check_dot(op, chip)
-    elif op.name == "hkc_tile.print":
-        hint = "run it with the reference (--device reference), or store what you want to see"
-        raise refuse(op, "HK457", "a compiled kernel can't print: only the reference does", hint=hint)
     elif op.name.startswith(("arith.", "math.")) and op.name not in MOVES:
         _check_arithmetic(op, chip)
     elif op.name in ATOMICS:

@@ -11,13 +11,15 @@ import numpy as np
 from hkc.dialects import build
 from hkc.dialects.builtin import BUILTINS
 from hkc.dialects.define import TILE_DIALECT
-from hkc.dialects.forms import ENTRY, kernels
+from hkc.dialects.forms import ENTRY, kernels, walk
+from hkc.dialects.header import set_prints
 from hkc.dialects.tile.divisibility import fits_loop
 from hkc.dialects.tile.functions import EXPANSIONS
 from hkc.dialects.tile.lowering import TileLowering
 from hkc.dialects.tile.scalars import elementwise
 from hkc.dialects.tile.shape import DIRECT
 from hkc.dialects.translate import element_name
+from hkc.machine.abi import Print
 from hkc.passes.define import Pass
 from hkc.passes.select_layouts import WAVES
 from hkc.support.dtypes import DTYPES
@@ -48,17 +50,21 @@ class LowerTileToWave(Pass):
     drops: ClassVar[frozenset[str]] = frozenset({"legal_tiles", "cuts_staged", "layouts", "staged", "lds_mapped"})
 
     def run(self, module: Any, chip: Chip) -> None:
+        prints: list[Print] = []
         for function in kernels(module):
-            _lower_kernel(function, chip)
+            _lower_kernel(function, chip, prints)
+        set_prints(module, prints)
         for op in list(module.body.operations):
             if op.operation.name == "func.func" and "hkc.kernel" not in op.attributes:
                 op.operation.erase()  # combining functions: they were built in place
 
 
-def _lower_kernel(function: Any, chip: Chip) -> None:
-    """Build the lowered twin of a kernel after it, and remove the original."""
+def _lower_kernel(function: Any, chip: Chip, prints: list[Print]) -> None:
+    """Build the lowered twin of a kernel after it, and remove the original; its `print` ops are added to `prints`."""
     block = function.regions[0].blocks[0]
     kinds = [k for a in block.arguments for k in _argument_types(a.type)]
+    if any(op.name == "hkc_tile.print" for op in walk(function)):
+        kinds.append(ir.Type.parse("!llvm.ptr<1>"))
     attributes = {name: a for name, a in _attributes(function).items() if name != "arg_attrs"}
     attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(kinds, []))
     with ir.InsertionPoint(function), function.location:
@@ -69,6 +75,7 @@ def _lower_kernel(function: Any, chip: Chip) -> None:
     entry_kind = ir.StringAttr(function.attributes[ENTRY]).value
     waves = ir.IntegerAttr(function.attributes[WAVES]).value
     low = TileLowering(chip, waves, entry_kind, ir.InsertionPoint(marker))
+    low.prints, low.print_buffer = prints, entry.arguments[-1] if kinds else None
     with low.top(function.location):
         _bind_arguments(low, block, entry)
     with ir.InsertionPoint(entry):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
-from hkc.dialects.define import ANY, TEXT, TILE, Mismatch, attribute, operand, tile_op
+from hkc.dialects.define import ANY, BOOL, TEXT, TILE, Mismatch, attribute, operand, option, tile_op
 from hkc.dialects.types import ScalarType, TileType, Type
 from hkc.support.errors import error
 
@@ -15,7 +15,7 @@ from hkc.support.errors import error
 @tile_op("assert", pure=False, spelling="assert condition, message")
 class Assert:
     """Stop the kernel unless all elements of a bool tile hold. The reference names the message (HK720); machine code
-    traps, which the emulator reports at the kernel author's line and a GPU as an aborted queue."""
+    traps, which the emulator reports with message, line, workgroup, wave and lane, and a GPU as an aborted queue."""
 
     condition = operand(TILE)
     message = attribute(TEXT)
@@ -35,26 +35,39 @@ class Assert:
 
     @staticmethod
     def lower(low: Any, op: Any) -> None:
-        low.trap_unless([e for fragment in low.elements(op.operands[0]) for e in fragment])
+        conditions = [e for fragment in low.elements(op.operands[0]) for e in fragment]
+        low.trap_unless(conditions, op.attributes["message"].value)
 
 
 @tile_op("print", pure=False, spelling="print(value, …)")
 class Print:
-    """Write values to standard error, after `prefix`. Only the reference does it: compiling a kernel that prints is
-    refused (HK457)."""
+    """Write values of one type, after `prefix`; the line goes on with the next `print` where there is `more`. Machine
+    code appends them to a buffer of the launch, which is shown when the kernel is done, in the order of the workgroups
+    and then of the program."""
 
     values = operand(ANY, variadic=True)
     prefix = attribute(TEXT)
     whole_blocks = True
+    more = option(BOOL, False)
     examples = ('"hkc_tile.print"(%x) {prefix = "x = "} : (tensor<64x32xf32>) -> ()',)
 
     @staticmethod
-    def infer(values: tuple[Type, ...], *, prefix: str) -> tuple[()]:
+    def infer(values: tuple[Type, ...], *, prefix: str, more: bool = False) -> tuple[()]:
         for value in values:
             if not isinstance(value, (TileType, ScalarType)) and str(value) != "an index":
                 raise Mismatch(f"`print` takes tiles, scalars and indices, not {value}", ("values",), code="HK204")
         return ()
 
     @staticmethod
-    def meaning(values: tuple[Any, ...], *, prefix: str) -> None:
-        print(prefix, *(np.asarray(v) for v in values), file=sys.stderr)
+    def meaning(values: tuple[Any, ...], *, prefix: str, say: Callable[..., None], more: bool = False) -> None:
+        say(prefix, values, more)
+
+    @staticmethod
+    def lower(low: Any, op: Any) -> None:
+        low.record(op.attributes["prefix"].value, list(op.operands), low.option(op, "more", False))
+
+
+def printed(prefix: str, values: Iterable[Any], more: bool) -> str:
+    """What one `print` op writes for these arrays and numbers."""
+    parts = [*([prefix] if prefix else []), *(str(np.asarray(v)) for v in values)]
+    return " ".join(parts) + (" " if more else "\n")

@@ -15,6 +15,7 @@ from typing import Any
 
 from hkc.dialects import build
 from hkc.dialects.load import create
+from hkc.dialects.tile import printing
 from hkc.dialects.tile.divisibility import divisor
 from hkc.dialects.tile.scalars import Scalars
 from hkc.dialects.translate import layout_text
@@ -103,6 +104,10 @@ class TileLowering(Scalars):
     def fragment_type(self, value: Any) -> Any:
         """The per-lane vector type of a tile's fragments."""
         return build.vector_type(self.layout(value).registers, build.carrier(value.type.element_type))
+
+    def record(self, prefix: str, values: Sequence[Any], more: bool) -> None:
+        """Print tiles, numbers and indices."""
+        printing.record(self, prefix, values, more)
 
     # -- values made once, at the top of the kernel
 

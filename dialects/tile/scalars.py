@@ -13,6 +13,7 @@ from hkc.dialects.translate import element_name, plain
 from hkc.dialects.wave.ids import LaneId
 from hkc.dialects.wave.lanes import FirstLane, ShuffleXor
 from hkc.dialects.wave.sync import TrapUnless
+from hkc.machine.abi import Print
 from hkc.support.dtypes import DTYPES
 from hkc.support.errors import HkcBug
 from hkc.support.mlir import ir
@@ -27,6 +28,9 @@ class Scalars:
     is_float = staticmethod(build.is_float)
     values: dict[Any, Any]
     once: Callable[[Any, Callable[[], Any]], Any]
+    prints: list[Print]
+    """The `print` statements of the module so far; the last argument of a kernel that has some is their buffer."""
+    print_buffer: Any
 
     def elements(self, value: Any) -> list[list[Any]]:
         """The elements [fragment][register] of a tile, as scalars."""
@@ -80,9 +84,9 @@ class Scalars:
 
     # -- control
 
-    def trap_unless(self, conditions: Sequence[Any]) -> None:
+    def trap_unless(self, conditions: Sequence[Any], message: str) -> None:
         """Give up unless all these bools of a lane hold."""
-        create(TrapUnless, build.both(*conditions))
+        create(TrapUnless, build.both(*conditions), message=message)
 
     def function(self, op: Any) -> Callable[..., tuple[Any, ...]]:
         """The function that `op` names, to be built in place: scalars to scalars."""

@@ -14,7 +14,7 @@ from hkc.dialects.wave.ids import LaneId, WaveId
 from hkc.dialects.wave.lds import buffer_map
 from hkc.layout import DistributedLayout
 from hkc.layout.accesses import Kind, Use
-from hkc.support.mlir import ir
+from hkc.support.mlir import ir, places
 from hkc.targets.chip import Chip
 
 LDS_SYMBOL = "lds"
@@ -49,6 +49,10 @@ class Rocdl:
         self.waves = waves
         with top:
             self._ids = {"lane": LaneId.lower(self, None)[0], "wave": WaveId.lower(self, None)[0]}
+
+    def place(self, op: Any) -> str:
+        """`line:column` of what an op comes from."""
+        return ", ".join(f"{at.line}:{at.column}" for at in places(op.location))
 
     def attribute(self, text: str) -> Any:
         """An attribute by its text."""

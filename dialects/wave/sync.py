@@ -188,16 +188,23 @@ class WaitAsync(_Order):
 
 @wave_op("trap_unless", pure=False)
 class TrapUnless(_Order):
-    """Give up (a trap stops the whole launch) where the `condition` of any lane is false."""
+    """Give up (a trap stops the whole launch) where the `condition` of any lane is false. The `message` is for who
+    catches the trap."""
 
     condition = operand(INTEGER)
-    examples = ('"hkc_wave.trap_unless"(%c) : (i1) -> ()',)
+    message = attribute(TEXT)
+    examples = ('"hkc_wave.trap_unless"(%c) {message = "negative"} : (i1) -> ()',)
 
     @staticmethod
-    def infer(condition: Any) -> tuple[()]:
+    def infer(condition: Any, *, message: str) -> tuple[()]:
         return ()
 
     @staticmethod
     def lower(b: Any, op: Any, *operands: Any) -> list[Any]:
-        b.if_else(operands[0], [], list, lambda: b.op("llvm.intr.trap"))
+        # Not `llvm.trap`, after which nothing follows: a loop that has one would end for each lane by itself. The
+        # comment keeps traps of different places apart, else LLVM makes one of them and forgets where it is. What the
+        # wave has stored, such as what it printed, is there first.
+        text = b.text(f"s_waitcnt vmcnt(0)\ns_trap 2 ; {b.place(op)}")
+        effects = {"has_side_effects": b.unit(), "constraints": b.text("~{memory}")}
+        b.if_else(operands[0], [], list, lambda: b.op("llvm.inline_asm", asm_string=text, **effects))
         return []

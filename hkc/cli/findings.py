@@ -70,14 +70,14 @@ class Collection:
         return sorted(kept, key=lambda f: not f.wrong)
 
 
-def from_error(failure: HkcError, said: str = "") -> tuple[Finding, ...]:
-    """What had been found when a run was stopped, and what stopped it, put as `said` where the kernel's author has."""
+def from_error(failure: HkcError) -> tuple[Finding, ...]:
+    """What had been found when a run was stopped, and what stopped it."""
     from hkc.emulate import Fault, Finding
 
     diagnostic = failure.diagnostics[0]
-    kind = "endless loop" if diagnostic.code == CHECKS["endless-loop"] else "fault"
-    hint = f" ({diagnostic.hint})" if diagnostic.hint and kind == "fault" else ""
-    message = said or diagnostic.message + hint
+    kinds = {CHECKS[kind]: kind.replace("-", " ") for kind in ("endless-loop", "assertion")}
+    kind = kinds.get(diagnostic.code, "fault")
+    message = diagnostic.message + (f" ({diagnostic.hint})" if diagnostic.hint and kind == "fault" else "")
     if not isinstance(failure, Fault):
         return (Finding(kind, 0, "", message, 0, 0),)
     stop = Finding(

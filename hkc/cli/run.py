@@ -92,7 +92,7 @@ def run(options: argparse.Namespace) -> int:
             arguments = compiled.bind(**{**known, **{name: array.copy() for name, array in arrays.items()}})
             before = {name: array.copy() for name, array in arguments.on_host().items()}
             with _telling(checked.source), _device(options, order) as device:
-                result = compiled.launch(arguments, device, progress)
+                result = compiled.run(arguments, device, progress)
             if order == 0:
                 _save(wanted, arguments.on_host())
             runs.append((order, result, trial.judge(checked, kernel, before, arguments)))
@@ -115,7 +115,7 @@ def _telling(source: Source) -> Iterator[None]:
     try:
         yield
     except (HkcBug, HkcError) as stopped:
-        fault = stopped.__cause__
+        fault = stopped if isinstance(stopped, Fault) else stopped.__cause__
         if isinstance(fault, Fault) and fault.before:
             print(text(map(Found, fault.before), source), file=sys.stderr)
         raise

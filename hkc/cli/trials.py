@@ -13,6 +13,7 @@ from hkc.cli import trial
 from hkc.cli.bank_table import BankTable
 from hkc.cli.findings import Collection, from_error
 from hkc.cli.shapes import Names
+from hkc.emulate import Fault
 from hkc.emulate.checks import observers
 from hkc.emulate.checks.conflicts import Conflicts
 from hkc.machine.abi import GlobalParam
@@ -121,11 +122,12 @@ class Trials:
         watching = observers(self.wanted)
         try:
             result = compiled.launch(arguments, Emulator(case.order, watching, self.limit))
-        except (HkcBug, HkcError) as stopped:
+        except Fault as failed:
+            return from_error(failed), None
+        except HkcBug as stopped:
             if not isinstance(stopped.__cause__, HkcError):
                 raise
-            said = stopped.diagnostics[0].message if isinstance(stopped, HkcError) else ""
-            return from_error(stopped.__cause__, said), None
+            return from_error(stopped.__cause__), None
         if result.entry is not None:
             for observer in watching:
                 if isinstance(observer, Conflicts):

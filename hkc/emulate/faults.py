@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hkc.machine.lines import Line
-from hkc.support.errors import Diagnostic, HkcError, Source, Span
+from hkc.support.errors import Diagnostic, HkcError, Note, Source, Span
 
 if TYPE_CHECKING:
     from hkc.emulate.decode import Decoded
@@ -53,7 +54,8 @@ class Fault(HkcError):
     `line` where that is known.
 
     `wave` and `lane`: see `Finding`. Who raises it may not know the wave but only its `row` among those that execute
-    the instruction together; the scheduler fills in the rest. `before` are the findings made until then.
+    the instruction together; the scheduler fills in the rest. `before` are the findings made until then, `printed` what
+    the kernel had printed.
     """
 
     def __init__(
@@ -73,6 +75,18 @@ class Fault(HkcError):
         self.workgroup = 0
         self.line: Line | None = None
         self.before: tuple[Finding, ...] = ()
+        self.printed = ""
+
+    def means(self, code: str, message: str) -> None:
+        """Say what the fault is for the author of the source, and where it was raised."""
+        place = Note(f"in workgroup {self.workgroup}, wave {self.wave}, lane {self.lane}: {self.text}")
+        self.diagnostics = (replace(self.diagnostics[0], code=code, message=message, notes=(place,)),)
+
+    def quote(self, source: Source) -> None:
+        """Show the text of the source where the fault is placed in it."""
+        diagnostic = self.diagnostics[0]
+        spans = tuple(replace(s, source=source) for s in diagnostic.spans if _same_file(s.source.name, source.name))
+        self.diagnostics = (replace(diagnostic, spans=spans or diagnostic.spans),)
 
     @property
     def code(self) -> str:
@@ -87,6 +101,10 @@ class Fault(HkcError):
             column = max(line.column, 1)
             span = Span(Source(line.file, ""), line.line, column, line.line, column + 1)
             self.diagnostics = (replace(self.diagnostics[0], spans=(span,)),)
+
+
+def _same_file(a: str, b: str) -> bool:
+    return Path(a).name == Path(b).name
 
 
 def where(instruction: Decoded) -> str:

@@ -144,6 +144,48 @@ class Entry:
         return all(c.holds(views[c.param]) for c in self.conditions)
 
 
+PRINTED_BYTES = 1 << 24
+"""Size of the buffer that a kernel with `print` gets as its last argument; what doesn't fit is lost, and said to be."""
+
+PRINTED_START = 64
+"""Where its records begin: first comes an i64, the bytes that have been asked for."""
+
+RECORD_HEAD = 16
+"""Bytes at the start of a record, i32 each: the number of the `print`, the wave, the workgroup, and 1, since a wave
+that was stopped may have reserved a record and not written it. Values follow, each from a multiple of so many bytes."""
+
+
+@dataclass(frozen=True)
+class PrintedValue:
+    """What one `print` shows of a value: dtype, shape and layout of a tile (or () and "" for a number), of which each
+    lane writes so many fragments of so many elements; a fragment's elements of one lane are neighbours."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    layout: str
+    fragments: int
+    registers: int
+
+    def bytes(self, lanes: int) -> int:
+        """Bytes in the record of a wave, up to where the next value starts."""
+        used = self.fragments * self.registers * lanes * dtype(self.dtype).bytes
+        return used + -used % RECORD_HEAD
+
+
+@dataclass(frozen=True)
+class Print:
+    """One `print` op of a kernel: a text, what follows it, and whether (1 or 0) the line goes on. Each wave writes a
+    record whenever it comes by."""
+
+    prefix: str
+    values: tuple[PrintedValue, ...]
+    more: int = 0
+
+    def bytes(self, lanes: int) -> int:
+        """Bytes of a wave's record."""
+        return RECORD_HEAD + sum(value.bytes(lanes) for value in self.values)
+
+
 @dataclass(frozen=True)
 class KernelInfo:
     """Everything a launch needs to know of a kernel besides its code.
@@ -151,7 +193,8 @@ class KernelInfo:
     `waves` is the number of waves of a workgroup; `entries` are tried in order and the last one has no conditions.
     `outputs` names the globals that the kernel stores to, `inputs` those that it loads from; `constants` are the
     compile-time values it was specialised on, as text; `requires` is what the parameters' declarations demand of the
-    tensors of every launch.
+    tensors of every launch. `prints` are its `print` statements by number; where there are any, the address of a buffer
+    follows the arguments.
     """
 
     name: str
@@ -164,6 +207,7 @@ class KernelInfo:
     constants: tuple[tuple[str, str], ...] = ()
     inputs: tuple[str, ...] = ()
     requires: tuple[Condition, ...] = ()
+    prints: tuple[Print, ...] = ()
 
     def entry(self, views: Mapping[str, View]) -> Entry:
         """The first entry point that admits these views."""
@@ -185,8 +229,10 @@ class LaunchPlan:
     workspace: str = "0"
 
 
-def pack(params: Sequence[Param], views: Mapping[str, View], scalars: Mapping[str, int | float]) -> bytes:
-    """The kernel-argument segment for these arguments."""
+def pack(
+    params: Sequence[Param], views: Mapping[str, View], scalars: Mapping[str, int | float], printed: int | None = None
+) -> bytes:
+    """The kernel-argument segment for these arguments; `printed` is the address of the buffer for what is printed."""
     import numpy as np
 
     out = bytearray()
@@ -199,4 +245,6 @@ def pack(params: Sequence[Param], views: Mapping[str, View], scalars: Mapping[st
             d = dtype(p.dtype)
             out += bytes(-len(out) % d.bytes)
             out += np.array([scalars[p.name]], np.float64 if d.is_float else np.int64).astype(d.numpy).tobytes()
+    if printed is not None:
+        out += bytes(-len(out) % 8) + np.uint64(printed).tobytes()
     return bytes(out)

@@ -15,7 +15,7 @@ from hkc.reference.compare import Comparison, compare
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["Comparison", "bound", "compare", "run"]
+__all__ = ["Comparison", "bound", "compare", "interpret", "run"]
 
 
 def run(checked: Checked, arrays: Mapping[str, Any], scalars: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -24,10 +24,20 @@ def run(checked: Checked, arrays: Mapping[str, Any], scalars: Mapping[str, Any] 
     `arrays` holds all tensors, outputs included (of which elements that no tile covers keep their value); none is
     changed. bf16 arrays are those of ml_dtypes.
     """
+    return interpret(checked, arrays, scalars)[0]
+
+
+def interpret(
+    checked: Checked, arrays: Mapping[str, Any], scalars: Mapping[str, Any] | None = None
+) -> tuple[dict[str, Any], str]:
+    """What `run` gives, and what the kernels print."""
     import numpy as np
 
-    found = _walk(checked, arrays, scalars, np.asarray, np.asarray)
-    return {name: _as_given(value, arrays[name]) for name, value in found.items()}
+    from hkc.dialects.tile.diagnostics import printed
+
+    said: list[str] = []
+    found = _walk(checked, arrays, scalars, np.asarray, np.asarray, lambda *parts: said.append(printed(*parts)))
+    return {name: _as_given(value, arrays[name]) for name, value in found.items()}, "".join(said)
 
 
 def bound(
@@ -47,7 +57,12 @@ def bound(
 
 
 def _walk(
-    checked: Checked, arrays: Mapping[str, Any], scalars: Mapping[str, Any] | None, lift: Any, literal: Any
+    checked: Checked,
+    arrays: Mapping[str, Any],
+    scalars: Mapping[str, Any] | None,
+    lift: Any,
+    literal: Any,
+    say: Any = lambda *parts: None,
 ) -> dict[str, Any]:
     from hkc.dialects.load import load
     from hkc.frontend.emit import build
@@ -58,7 +73,7 @@ def _walk(
     tensors = {n: lift(_signless(a.copy() if n in outputs else a)) for n, a in arrays.items()}
     with context(), ir.Location.unknown():
         load()
-        walk(build(checked), tensors, scalars or {}, Domain(lift, literal))
+        walk(build(checked), tensors, scalars or {}, Domain(lift, literal), say)
     return {name: tensors[name] for name in outputs}
 
 

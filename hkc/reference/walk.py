@@ -32,8 +32,15 @@ class Domain:
     literal: Callable[[Any], Any]
 
 
-def walk(module: Any, tensors: Mapping[str, Any], scalars: Mapping[str, Any], domain: Domain) -> None:
-    """Run all kernels of a module in order; `tensors`, by parameter name, are changed in place.
+Say = Callable[[str, Sequence[Any], bool], None]
+"""Hears what a `print` op writes: its text, its values, and whether the line goes on."""
+
+
+def walk(
+    module: Any, tensors: Mapping[str, Any], scalars: Mapping[str, Any], domain: Domain, say: Say = lambda *parts: None
+) -> None:
+    """Run all kernels of a module in order; `tensors`, by parameter name, are changed in place, `say` hears what is
+    printed.
 
     The module is tile IR, as the front end makes it or after any pass that keeps tiles. Scalars are given by name.
     """
@@ -47,7 +54,7 @@ def walk(module: Any, tensors: Mapping[str, Any], scalars: Mapping[str, Any], do
         known = _dims(function, names, tensors) | {n: int(v) for n, v in scalars.items() if float(v).is_integer()}
         grid = [extent(str(ir.StringAttr(axis).value), known) for axis in function.attributes["hkc.grid"]]
         for workgroup in range(math.prod(max(0, n) for n in grid)):
-            _Walk(workgroup, domain, functions).block(block, arguments)
+            _Walk(workgroup, domain, functions, say).block(block, arguments)
 
 
 def _argument(name: str, kind: Any, tensors: Mapping[str, Any], scalars: Mapping[str, Any], domain: Domain) -> Any:
@@ -69,10 +76,11 @@ def _dims(function: Any, names: Sequence[str], tensors: Mapping[str, Any]) -> di
 class _Walk:
     """One workgroup: SSA values to arrays, and indices to ints."""
 
-    def __init__(self, workgroup: int, domain: Domain, functions: Mapping[str, Any]) -> None:
+    def __init__(self, workgroup: int, domain: Domain, functions: Mapping[str, Any], say: Say) -> None:
         self.workgroup = workgroup
         self.domain = domain
         self.functions = functions
+        self.say = say
         self.values: dict[Any, Any] = {}
 
     def block(self, block: Any, arguments: Sequence[Any]) -> list[Any]:
@@ -132,17 +140,17 @@ class _Walk:
         if "combine" in attributes:
             attributes["combine"] = self._function(attributes["combine"])
         kinds = [record_type(r.type) for r in op.results]
+        offered = {"workgroup": self.workgroup, "say": self.say, **attributes}
         with np.errstate(all="ignore"):
-            made = evaluate(
-                meaning, *operands, result=kinds[0] if kinds else None, workgroup=self.workgroup, **attributes
-            )
+            made = evaluate(meaning, *operands, result=kinds[0] if kinds else None, **offered)
         results = made if isinstance(made, tuple) else (made,)
         return [int(r) if isinstance(k, IndexType) else self._settled(r) for r, k in zip(results, kinds, strict=False)]
 
     def _function(self, symbol: str) -> Callable[..., tuple[Any, ...]]:
         """A function of the module, as one of arrays: what it does to scalars, it does to all elements."""
         block = self.functions[symbol].regions[0].blocks[0]
-        return lambda *arguments: tuple(_Walk(self.workgroup, self.domain, self.functions).block(block, arguments))
+        walk = _Walk(self.workgroup, self.domain, self.functions, self.say)
+        return lambda *arguments: tuple(walk.block(block, arguments))
 
     def _settled(self, value: Any) -> Any:
         """A result as what the walk computes with: meanings may make plain arrays (`iota`), or NumPy scalars."""

@@ -31,6 +31,7 @@ class LaunchResult:
     seconds        from the launch until the outputs were there; None where nobody waited for it
     instructions   wave-instructions executed; None where nobody counted
     entry          the symbol of the entry point that ran; None where no workgroup had to
+    printed        what the kernel printed, in the order of its workgroups
     """
 
     device: str
@@ -38,6 +39,7 @@ class LaunchResult:
     instructions: int | None
     entry: str | None
     findings: tuple[Finding, ...] = field(default=())
+    printed: str = ""
 
 
 class Device(Protocol):

@@ -8,15 +8,17 @@ from functools import lru_cache
 
 import numpy as np
 
-from hkc.emulate import INSTRUCTION_LIMIT, Memory, Program, launch
+from hkc.emulate import INSTRUCTION_LIMIT, Fault, Memory, Program, launch
+from hkc.emulate.faults import TRAP
 from hkc.emulate.memory import Space
 from hkc.emulate.observe import Observer
 from hkc.handover import Binary
-from hkc.machine.abi import KernelInfo, View, pack
+from hkc.machine.abi import PRINTED_BYTES, PRINTED_START, KernelInfo, View, pack
 from hkc.machine.lines import Line
 from hkc.runtime.arguments import Arguments, workgroups
 from hkc.runtime.arrays import Tensor
 from hkc.runtime.device import PAGE, LaunchResult, Progress, Region, moved, regions
+from hkc.runtime.printing import printed
 from hkc.support.errors import HkcBug, HkcError, HkcUsageError
 from hkc.targets.chip import load
 
@@ -41,7 +43,8 @@ class Emulator:
     def run(self, binary: Binary, arguments: Arguments, progress: Progress | None = None) -> LaunchResult:
         """See `Device.run`.
 
-        Raises `HkcError` HK509 for a grid that is too large, HK510 for memory of a GPU; `HkcBug` where the machine code
+        Raises `HkcError` HK509 for a grid that is too large, HK510 for memory of a GPU, HK720 for an assertion of the
+        kernel that fails; `HkcBug` where the machine code
         does what hardware would not survive, since no kernel can ask for that.
         """
         began = time.perf_counter()
@@ -54,13 +57,16 @@ class Emulator:
         copies = _Copies(info, arguments.tensors)
         self.views = copies.views
         entry = info.entry(copies.views)
+        buffer = copies.memory.allocate(PRINTED_BYTES, "what is printed", PRINTED_START) if info.prints else None
+        if buffer is not None:
+            copies.memory.write(buffer, bytes(PRINTED_START))
         try:
             result = launch(
                 _program(binary.hsaco, binary.lines),
                 entry.symbol,
                 workgroups=(count, 1, 1),
                 threads=(info.waves * wave, 1, 1),
-                kernarg=pack(info.params, copies.views, arguments.scalars),
+                kernarg=pack(info.params, copies.views, arguments.scalars, buffer),
                 memory=copies.memory,
                 seed=self.seed,
                 progress=progress,
@@ -70,10 +76,29 @@ class Emulator:
         except HkcUsageError:
             raise
         except HkcError as failure:
+            if isinstance(failure, Fault) and _failed(failure, binary):
+                failure.printed = _printed(copies.memory, buffer, info, wave)
+                raise
             raise HkcBug(f"`{entry.symbol}` stops on the emulator: {failure}", details=str(failure)) from failure
         copies.fetch(info.outputs)
         seconds = time.perf_counter() - began
-        return LaunchResult(self.name, seconds, result.instructions, entry.symbol, result.findings)
+        said = _printed(copies.memory, buffer, info, wave)
+        return LaunchResult(self.name, seconds, result.instructions, entry.symbol, result.findings, said)
+
+
+def _printed(memory: Memory, buffer: int | None, info: KernelInfo, lanes: int) -> str:
+    allocation = memory.find(buffer) if buffer is not None else None
+    return printed(info, allocation.space.data, lanes) if allocation is not None else ""
+
+
+def _failed(fault: Fault, binary: Binary) -> bool:
+    """Whether the fault is the trap of a failed assertion; it then says so (HK720)."""
+    if fault.diagnostics[0].code != TRAP or not binary.assertions:
+        return False
+    at = fault.line and (fault.line.line, fault.line.column)
+    messages = [a.message for a in binary.assertions if (a.line, a.column) == at]
+    fault.means("HK720", f"assertion failed: {messages[0]}" if messages else "an assertion failed")
+    return True
 
 
 @lru_cache(maxsize=8)

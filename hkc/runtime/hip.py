@@ -19,9 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hkc.handover import Binary
-from hkc.machine.abi import KernelInfo, View, pack
+from hkc.machine.abi import PRINTED_BYTES, PRINTED_START, KernelInfo, View, pack
 from hkc.runtime.arguments import Arguments, workgroups
 from hkc.runtime.device import PAGE, LaunchResult, Progress, Region, moved, regions
+from hkc.runtime.printing import printed
 from hkc.support.errors import HkcError, error
 from hkc.targets.chip import load
 
@@ -71,17 +72,17 @@ class Hip:
             count = workgroups(info, arguments.names, wave)
             if count == 0:
                 return LaunchResult(self.name, 0.0, None, None)
-            with _copies(arguments) as copies:
+            with _copies(arguments, info) as copies:
                 entry = info.entry(copies.views)
-                segment = pack(info.params, copies.views, arguments.scalars)
+                segment = pack(info.params, copies.views, arguments.scalars, copies.printed)
                 began = time.perf_counter()
                 _launch(_function(device, binary.hsaco, entry.symbol), info, count, wave, segment, _stream(device))
-                if not copies.buffers:
+                if not copies.buffers and not info.prints:
                     return LaunchResult(self.name, None, None, entry.symbol)
                 _call("hipStreamSynchronize", _stream(device))
                 seconds = time.perf_counter() - began
-                copies.fetch(info)
-        return LaunchResult(self.name, seconds, None, entry.symbol)
+                said = copies.fetch(info, wave)
+        return LaunchResult(self.name, seconds, None, entry.symbol, printed=said)
 
 
 class _Copies:
@@ -91,9 +92,13 @@ class _Copies:
         self.tensors = arguments.tensors
         self.views: dict[str, View] = {name: t.view for name, t in self.tensors.items()}
         self.buffers: list[tuple[Region, Any, int]] = []
+        self.printed: int | None = None
 
-    def send(self) -> None:
+    def send(self, info: KernelInfo) -> None:
         """Allocate and fill the buffers."""
+        if info.prints:
+            self.printed = int(_call("hipMalloc", PRINTED_BYTES))
+            self._upload(self.printed, np.zeros(PRINTED_START, np.uint8))
         for region in regions(self.tensors):
             content = np.full(region.size, _GAP, np.uint8)
             for name in region.params:
@@ -102,32 +107,42 @@ class _Copies:
             buffer = _call("hipMalloc", skew + region.size)
             base = int(buffer) + skew
             self.buffers.append((region, buffer, base))
-            _call("hipMemcpy", base, content, region.size, _enumerator("hipMemcpyKind", "hipMemcpyHostToDevice"))
+            self._upload(base, content)
             self.views |= {name: moved(self.tensors[name].view, region, base) for name in region.params}
 
-    def fetch(self, info: KernelInfo) -> None:
-        """Copy the elements of the outputs back."""
+    def _upload(self, address: int, content: NDArray[np.uint8]) -> None:
+        _call("hipMemcpy", address, content, content.size, _enumerator("hipMemcpyKind", "hipMemcpyHostToDevice"))
+
+    def _download(self, address: int, size: int) -> NDArray[np.uint8]:
+        content: NDArray[np.uint8] = np.empty(size, np.uint8)
+        _call("hipMemcpy", content, address, size, _enumerator("hipMemcpyKind", "hipMemcpyDeviceToHost"))
+        return content
+
+    def fetch(self, info: KernelInfo, lanes: int) -> str:
+        """Copy the elements of the outputs back; returns what the kernel printed."""
         for region, _, base in self.buffers:
             written = [name for name in region.params if name in info.outputs]
             if not written:
                 continue
-            content: NDArray[np.uint8] = np.empty(region.size, np.uint8)
-            _call("hipMemcpy", content, base, region.size, _enumerator("hipMemcpyKind", "hipMemcpyDeviceToHost"))
+            content = self._download(base, region.size)
             for name in written:
                 array = self.tensors[name].array
                 assert array is not None
                 array[...] = region.elements(content, self.tensors[name])
+        return "" if self.printed is None else printed(info, self._download(self.printed, PRINTED_BYTES), lanes)
 
 
 @contextmanager
-def _copies(arguments: Arguments) -> Iterator[_Copies]:
+def _copies(arguments: Arguments, info: KernelInfo) -> Iterator[_Copies]:
     copies = _Copies(arguments)
     try:
-        copies.send()
+        copies.send(info)
         yield copies
     finally:
         for _, buffer, _ in copies.buffers:
             _call("hipFree", buffer)
+        if copies.printed is not None:
+            _call("hipFree", copies.printed)
 
 
 @contextmanager

@@ -23,7 +23,8 @@ class Reference:
         """See `Device.run`."""
         began = time.perf_counter()
         arrays = arguments.on_host()
-        stored = worker.call("hkc.reference:run", self._checked, arrays, {**arguments.names, **arguments.scalars})
+        numbers = {**arguments.names, **arguments.scalars}
+        stored, printed = worker.call("hkc.reference:interpret", self._checked, arrays, numbers)
         for name, content in stored.items():
             arrays[name][...] = content
-        return LaunchResult(self.name, time.perf_counter() - began, None, None)
+        return LaunchResult(self.name, time.perf_counter() - began, None, None, printed=printed)

@@ -267,7 +267,7 @@ def test_an_assertion_fails(hkc: Command, tmp_path: Path) -> None:
     (finding,) = found.json["findings"]
     assert (
         found.code == 1
-        and finding["check"] == "fault"
+        and finding["check"] == "assertion"
         and finding["message"] == ("assertion failed: at most 199 elements")
     )
     assert finding["line"] == 5 and finding["instruction"].startswith("s_trap") and finding["case"] == "N=256"

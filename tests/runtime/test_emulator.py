@@ -115,7 +115,7 @@ def test_a_store_between_elements_is_noticed(add: CompiledKernel, monkeypatch: p
 
 
 def test_faults_of_our_own_code_are_bugs(add: CompiledKernel, monkeypatch: pytest.MonkeyPatch) -> None:
-    def exaggerate(params: Any, views: dict[str, View], scalars: Any) -> bytes:
+    def exaggerate(params: Any, views: dict[str, View], scalars: Any, printed: Any) -> bytes:
         return pack(params, {n: replace(v, extents=(9 * N,)) for n, v in views.items()}, scalars)
 
     monkeypatch.setattr(emulator, "pack", exaggerate)

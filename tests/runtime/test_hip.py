@@ -148,3 +148,32 @@ def test_without_a_gpu_one_line_says_why(monkeypatch: pytest.MonkeyPatch, tmp_pa
         hip.available.cache_clear()
     assert not usable
     assert reason == f"there is no AMD GPU: {tmp_path / 'kfd'} does not exist"
+
+
+@needs_hip_python
+def test_what_a_kernel_prints_comes_back_from_the_gpu() -> None:
+    run("""
+    from dataclasses import replace
+    from hkc.machine.abi import PRINTED_BYTES, PRINTED_START, Print, PrintedValue
+
+    shown = Print("n is", (PrintedValue("i64", (), "", 1, 1),))
+
+    def talk(launch):
+        *_, buffer = struct.unpack("<7q", launch.segment)
+        memory = np.ndarray(PRINTED_BYTES, np.uint8, (ctypes.c_uint8 * PRINTED_BYTES).from_address(buffer))
+        assert not memory[:PRINTED_START].any()
+        for group in (1, 0):
+            for wave in range(4):
+                at = PRINTED_START + int(memory[:8].view(np.int64)[0])
+                memory[:8].view(np.int64)[0] += shown.bytes(64)
+                memory[at : at + 16].view(np.int32)[:] = 0, wave, group, 1
+                memory[at + 16 : at + 528].view(np.int64)[:] = 10 + group
+
+    gpu.kernel = talk
+    talking = Binary("gfx942", b"\\x7fELF", LaunchPlan((replace(info, prints=(shown,)),)), {})
+    a = np.zeros(10, np.float32)
+    result = hip.Hip().run(talking, bind(info, (a,), {}))
+    assert result.printed == "n is 10\\nn is 11\\n" and gpu.memory == {}
+    on_gpu = bind(info, (Tensor(a, 0), Tensor(np.zeros(10, np.float32), 0)), {})
+    assert hip.Hip().run(talking, on_gpu).printed == "n is 10\\nn is 11\\n" and gpu.memory == {}
+    """)

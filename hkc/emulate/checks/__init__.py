@@ -46,11 +46,12 @@ CHECKS: dict[str, str] = {
     "mfma-hazard": "HK728",
     "valu-hazard": "HK732",
     "endless-loop": "HK709",
+    "assertion": "HK720",
     "fault": "HK729",
     "unaligned": "HK730",
     BANKS: "HK731",
 }
-"""Every kind of finding and its code. An endless loop or a fault ends the run."""
+"""Every kind of finding and its code. An endless loop, a failed assertion or a fault ends the run."""
 
 REMARKS = frozenset({BANKS, "unaligned"})
 """Kinds that cost time but make no results wrong: errors only for who asks for them by name."""
