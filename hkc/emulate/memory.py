@@ -230,7 +230,7 @@ class Memory:
         ends = np.array([a.end for a in self.allocations], np.uint64)
         index = np.searchsorted(bases, addresses, side="right").astype(np.int64) - 1
         safe = np.maximum(index, 0)
-        bad = mask & ((index < 0) | (addresses + np.uint64(nbytes) > ends[safe]) | (addresses > ~np.uint64(nbytes)))
+        bad = mask & ((index < 0) | _beyond(addresses, nbytes, ends[safe]))
         for i in np.unique(index[mask & ~bad]).tolist():
             part = self.allocations[i]
             if part.space.gaps is not None:
@@ -314,7 +314,7 @@ class Memory:
         ends = np.array([a.end for a in self.allocations], np.uint64)
         index = np.searchsorted(bases, addresses, side="right").astype(np.int64) - 1
         safe = np.maximum(index, 0)
-        outside = mask & ((index < 0) | (addresses + np.uint64(nbytes) > ends[safe])) if len(bases) else mask
+        outside = mask & ((index < 0) | _beyond(addresses, nbytes, ends[safe])) if len(bases) else mask
         if outside.any():
             first = tuple(int(i[0]) for i in np.nonzero(outside))
             address = int(addresses[first])
@@ -325,3 +325,9 @@ class Memory:
             selected = mask & (index == i)
             offsets = (addresses - np.uint64(part.base)).astype(np.int64)
             yield part, selected, np.where(selected, offsets, 0)
+
+
+def _beyond(addresses: NDArray[np.uint64], nbytes: int, ends: NDArray[np.uint64]) -> Mask:
+    """Which accesses end after `ends`, those among them whose end is beyond the last address of all."""
+    found: Mask = (addresses + np.uint64(nbytes) > ends) | (addresses > ~np.uint64(nbytes))
+    return found

@@ -36,7 +36,7 @@ GLOBAL = Target("global", "vm", _global_fetch, _global_put, _global_spaces)
 
 def _lds(s: State, rows: Rows, at: U64, mask: Mask, n: int, by: Decoded) -> Parts:
     """Out-of-range lanes read 0 and write nothing, as the hardware has it, and are reported."""
-    inside = mask & (at + np.uint64(n) <= s.shape.lds)
+    inside = mask & _inside(at, n, s.shape.lds)
     outside = mask & ~inside
     if outside.any():
         wave, lane = (int(i[0]) for i in np.nonzero(outside))
@@ -48,7 +48,7 @@ def _lds(s: State, rows: Rows, at: U64, mask: Mask, n: int, by: Decoded) -> Part
 
 def _scratch(s: State, rows: Rows, at: U64, mask: Mask, n: int, by: Decoded) -> Parts:
     """Every lane has its own bytes."""
-    inside = mask & (at + np.uint64(n) <= s.shape.scratch)
+    inside = mask & _inside(at, n, s.shape.scratch)
     outside = mask & ~inside
     if outside.any():
         wave, lane = (int(i[0]) for i in np.nonzero(outside))
@@ -56,6 +56,12 @@ def _scratch(s: State, rows: Rows, at: U64, mask: Mask, n: int, by: Decoded) -> 
         raise memory_fault(by, what, f"the kernel has {s.shape.scratch} bytes per lane", wave, lane)
     owner = (rows[:, None] * LANES + np.arange(LANES)) * s.shape.scratch
     return [(s.scratch, inside, np.where(inside, at, np.uint64(0)).astype(np.int64) + owner)]
+
+
+def _inside(at: U64, n: int, size: int) -> Mask:
+    """Which accesses of `n` bytes end within `size`; addresses before 0 are those near 2^64."""
+    found: Mask = (at < np.uint64(size)) & (at + np.uint64(n) <= np.uint64(size))
+    return found
 
 
 def _flat(s: State, rows: Rows, at: U64, mask: Mask, n: int, by: Decoded) -> Parts:

@@ -50,7 +50,9 @@ class Effects(Observer):
 
 @dataclass
 class Subject:
-    """A correct kernel and the shapes it runs with. `harmless` fills with the reason for each harmless mutation."""
+    """A correct kernel and the shapes it runs with; `skew` in a shape says by how many elements its tensors are off
+    an aligned address, which leads to another entry point. `harmless` fills with the reason for each harmless mutation.
+    """
 
     kernel: CompiledKernel
     shapes: tuple[Mapping[str, int], ...]
@@ -60,11 +62,12 @@ class Subject:
 
     def __post_init__(self) -> None:
         self.program = Program.load(self.kernel.hsaco, lines=self.kernel.binary.lines)
-        self.effects = Effects()
-        self.wanted = []
+        self.effects, self.wanted = [], []
         for shape in self.shapes:
-            findings, outputs = self.run(self.program, shape, 0, [self.effects])
+            effects = Effects()
+            findings, outputs = self.run(self.program, shape, 0, [effects])
             assert findings == (), findings
+            self.effects.append(effects)
             self.wanted.append(outputs)
 
     def run(
@@ -77,7 +80,7 @@ class Subject:
             assert isinstance(p, GlobalParam)
             extents = tuple(evaluate(d, shape) for d in p.dims)
             array: NDArray[Any] = rng.integers(-3, 4, extents).astype(dtype(p.dtype).numpy)
-            at = memory.allocate(array.nbytes, p.name)
+            at = memory.allocate(array.nbytes, p.name, skew=shape.get("skew", 0) * array.itemsize)
             if p.name not in info.outputs:
                 memory.write(at, array)
             views[p.name] = View(at, extents, tuple(s // array.itemsize for s in array.strides), array.itemsize)
@@ -105,17 +108,17 @@ class Subject:
         changed[position] = replace(mutant, address=instruction.address)
         program = replace(self.program, instructions=tuple(changed))
         name = f"{instruction.address:#x} {instruction.text} -> {mutant.text}"
-        if instruction.address not in self.effects.executed:
-            self.harmless[name] = UNUSED
-            return
-        for shape, wanted in zip(self.shapes, self.wanted, strict=True):
+        reached = [n for n, effects in enumerate(self.effects) if instruction.address in effects.executed]
+        for n in reached:
+            shape, wanted = self.shapes[n], self.wanted[n]
             for seed in self.seeds:
                 findings, outputs = self.run(program, shape, seed)
                 if findings:
                     self.found += 1
                     return
                 assert outputs == wanted, f"{name} changes results, and nobody notices"
-        self.harmless[name] = COVERED if instruction.address in self.effects.effective else IDLE
+        effective = any(instruction.address in self.effects[n].effective for n in reached)
+        self.harmless[name] = (COVERED if effective else IDLE) if reached else UNUSED
 
 
 def deletions(program: Program) -> Iterator[tuple[int, Decoded]]:

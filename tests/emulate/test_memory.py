@@ -175,6 +175,20 @@ def test_faults_name_instruction_address_and_nearest_allocation(arch: str) -> No
         wave.run("global_load_dwordx2 v[4:5], v[2:3], off", "s_waitcnt vmcnt(0)")
 
 
+@pytest.mark.parametrize("arch", CHIPS)
+def test_the_end_of_an_access_does_not_wrap_around(arch: str) -> None:
+    """Lanes in two allocations, and one whose bytes go beyond the last address of all."""
+    wave = Wave(arch, scratch=64)
+    first, second = wave.memory.allocate(256, "first"), wave.memory.allocate(256, "second")
+    pointer(wave, 2, np.where(LANE == 7, np.uint64((1 << 64) - 4), np.where(LANE % 2, first, second).astype(np.uint64)))
+    with pytest.raises(HkcError, match=r"8-byte access to 0xfffffffffffffffc \(lane 7\), outside every allocation"):
+        wave.run("global_load_dwordx2 v[4:5], v[2:3], off", "s_waitcnt vmcnt(0)")
+    wave = Wave(arch, scratch=64)
+    wave.scalar(4, 0xFFFFFFFE)
+    with pytest.raises(HkcError, match=r"access to scratch byte 0x[0-9a-f]+ \(lane 0\)"):
+        wave.run("scratch_load_dword v4, off, s4", "s_waitcnt vmcnt(0)")
+
+
 def test_memory_is_sparse() -> None:
     memory = Memory()
     far = memory.allocate(1 << 40, "huge")

@@ -17,14 +17,16 @@ from hkc.emulate.decode import Decoded
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
+_ODD = {"M": 65, "N": 33, "K": 100, "skew": 1}
 _SIZES = ((64, 64, 168), (65, 33, 232), (64, 64, 160), (64, 64, 40), (64, 64, 32), (65, 33, 40))
 
 SUBJECTS: dict[str, tuple[dict[str, Any], tuple[dict[str, int], ...]]] = {
-    "vector_add": ({}, ({"N": 2048}, {"N": 1001})),
-    "softmax": ({}, ({"M": 5, "N": 512}, {"M": 3, "N": 300})),
+    "vector_add": ({}, ({"N": 2048}, {"N": 1001}, {"N": 2048, "skew": 1}, {"N": 1001, "skew": 1})),
+    "softmax": ({}, tuple({"M": m, "N": n, "skew": s} for m, n, s in ((5, 512, 0), (3, 300, 0), (5, 512, 1)))),
+    "attention": ({}, ({"M": 20, "N": 136}, {"M": 65, "N": 64}, {"M": 20, "N": 72, "skew": 1})),
     "gemm": (
         {"BM": 64, "BN": 64, "BK": 32},  # the loop over K: long, short, none; ragged or not; aligned or not
-        tuple({"M": m, "N": n, "K": k} for m, n, k in _SIZES),
+        (*({"M": m, "N": n, "K": k} for m, n, k in _SIZES), _ODD),
     ),
 }
 
@@ -71,5 +73,7 @@ def test_everything(mutate: Callable[[Program], Iterator[tuple[int, Decoded]]], 
     for position, mutant in mutate(made.program):
         made.check(position, mutant)
     allowed(made)
+    unused = [reason for reason in made.harmless.values() if reason == UNUSED]
+    assert len(unused) <= len(made.harmless) / 2 or len(unused) < 5, made.harmless
     for mutation, reason in made.harmless.items():
         print(f"{name} {arch}: {mutation}: {reason}")
