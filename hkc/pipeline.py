@@ -278,7 +278,7 @@ def interface(module: Module) -> KernelInfo:
 
     info = header.info(module.ir, module.chip.name)
     waves = int(kernels(module.ir)[0].attributes[WAVES].value)
-    return replace(info, waves=waves, entries=entries(info.name, info.params))
+    return replace(info, waves=waves, entries=entries(info.name, info.params, (*info.inputs, *info.outputs)))
 
 
 def uncompiled(checked: Checked, arch: str = "") -> Binary:

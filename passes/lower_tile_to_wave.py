@@ -13,7 +13,7 @@ from hkc.dialects.builtin import BUILTINS
 from hkc.dialects.define import TILE_DIALECT
 from hkc.dialects.forms import ENTRY, kernels, walk
 from hkc.dialects.header import set_prints
-from hkc.dialects.tile.divisibility import fits_loop
+from hkc.dialects.tile.divisibility import fits_loop, nonnegative
 from hkc.dialects.tile.functions import EXPANSIONS
 from hkc.dialects.tile.lowering import TileLowering
 from hkc.dialects.tile.scalars import elementwise
@@ -196,9 +196,13 @@ def _flat(low: TileLowering, values: Any) -> list[Any]:
 
 def _lower_for(low: TileLowering, op: Any) -> None:
     """A loop carries the fragments of its tiles. It counts in 32 bits where its bounds surely fit: comparing 64 bits
-    takes a vector instruction."""
-    narrow = low.entry == "aligned" and all(fits_loop(o) for o in list(op.operands)[:3])
-    bounds = [build.to_i32(low.scalar(o)) if narrow else low.scalar(o) for o in list(op.operands)[:3]]
+    takes a vector instruction. (A start beyond the end may become the end: there is no trip either way.)"""
+    start, end, step = list(op.operands)[:3]
+    narrow = low.entry == "aligned" and nonnegative(start) and fits_loop(end) and fits_loop(step)
+    bounds = [low.scalar(o) for o in (start, end, step)]
+    if narrow:
+        first = bounds[0] if fits_loop(start) else build.binary("minsi", bounds[0], bounds[1])
+        bounds = [build.to_i32(bound) for bound in (first, *bounds[1:])]
     starts = _flat(low, list(op.operands)[3:])
     kinds = [s.type for s in starts]
     loop = ir.Operation.create(

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from hkc.dialects import build
 from hkc.dialects.forms import ENTRY, clone, kernels, walk
 from hkc.dialects.tile.access import INSIDE
+from hkc.dialects.tile.divisibility import nonnegative
 from hkc.passes.define import Pass
 from hkc.passes.ragged_columns import in_vectors
 from hkc.support.mlir import ir
@@ -71,13 +72,14 @@ def _peel(loop: Any, symbols: dict[tuple[Any, int], str]) -> None:
     lower, upper, step = list(loop.operands)[:3]
     extent = _extent(upper, symbols)
     size = _constant(step)
-    if extent is None or size is None or _constant(lower) != 0:
+    if extent is None or size is None or not nonnegative(lower):
         return
     if not any(dims for _, dims in _accesses(loop, extent, size, symbols)):
         return
     first = _only_accumulates(loop)
     with ir.InsertionPoint(loop), loop.location:
-        rest = build.binary("remui", upper, step)
+        span = upper if _constant(lower) == 0 and upper.owner.name == "memref.dim" else _span(lower, upper)
+        rest = build.binary("remui", span, step)
         whole = build.sub(upper, rest)
         ragged = build.cmp("ne", rest, 0)
         if first:
@@ -94,6 +96,11 @@ def _peel(loop: Any, symbols: dict[tuple[Any, int], str]) -> None:
     for op, dims in _accesses(loop, extent, size, symbols):
         if dims:
             op.attributes[INSIDE] = ir.DenseI64ArrayAttr.get(dims)
+
+
+def _span(lower: Any, upper: Any) -> Any:
+    """How far a loop runs, not less than 0."""
+    return build.binary("maxsi", build.sub(upper, lower), 0)
 
 
 def _once(loop: Any, at: Any, condition: Any, starts: list[Any] | None = None) -> list[Any]:
@@ -123,8 +130,12 @@ def _only_accumulates(loop: Any) -> bool:
 
 
 def _extent(value: Any, symbols: dict[tuple[Any, int], str]) -> str | None:
-    """The name of the extent that an index is, if it is one."""
-    if isinstance(value, ir.BlockArgument) or value.owner.name != "memref.dim":
+    """The name of the extent that an index is, or surely doesn't exceed."""
+    if isinstance(value, ir.BlockArgument):
+        return None
+    if value.owner.name == "arith.minsi":
+        return next((name for o in value.owner.operands if (name := _extent(o, symbols)) is not None), None)
+    if value.owner.name != "memref.dim":
         return None
     source, dim = value.owner.operands
     return symbols.get((source, _constant(dim) or 0))

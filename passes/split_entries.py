@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -34,9 +34,11 @@ SPAN = 1 << 31
 """Bytes below which every tensor of the aligned entry lies, so that its offsets fit 32 bits."""
 
 
-def entries(symbol: str, params: Sequence[Param]) -> tuple[Entry, ...]:
-    """The entry points of a kernel, in the order in which a launch tries them."""
-    fast = tuple(c for p in params if isinstance(p, GlobalParam) for c in _conditions(p))
+def entries(symbol: str, params: Sequence[Param], used: Collection[str]) -> tuple[Entry, ...]:
+    """The entry points of a kernel, in the order in which a launch tries them. Of tensors that it doesn't use (`used`
+    names the others) only the extents matter."""
+    tensors = [p for p in params if isinstance(p, GlobalParam)]
+    fast = tuple(c for p in tensors for c in _conditions(p) if p.name in used or isinstance(c, ExtentsBelow))
     return Entry(symbol, fast), Entry(general(symbol), ())
 
 

@@ -60,6 +60,7 @@ class Window:
 
     def __post_init__(self) -> None:
         self.firsts, self.counts, self.whole = [], [], []
+        self.clamped: list[int] = []
         for offset, extent, size in zip(self.offsets, self.tensor.extents, self.shape, strict=True):
             first = build.to_i32(build.clamp(build.sub(0, offset), 0, size))
             last = build.to_i32(build.clamp(build.sub(extent, offset), 0, size))
@@ -123,9 +124,8 @@ class Window:
     def load(self, fill: Any, zero: bool) -> list[Any]:
         """The fragments of the tile, read from global memory; `zero` says that `fill` is a plain 0.
 
-        Where the tile surely or visibly lies inside the tensor no element is masked. Rows that don't exist need no mask
-        either where they read as 0: they lie behind the descriptor's end. At other edges every element is read by
-        itself, so that nothing outside the tensor is ever touched.
+        Where the tile surely or visibly lies inside the tensor no element is masked, nor where `unmasked` knows better.
+        At other edges every element is read by itself, so that nothing outside the tensor is ever touched.
         """
         if not self._wide:
             return self._assemble(1, lambda run: self._load_general(run, fill))
@@ -142,18 +142,22 @@ class Window:
         return build.if_else(build.both(*unknown), [kind] * len(self.origins), plain, masked)
 
     def unmasked(self, zero: bool) -> tuple[list[Any], list[Any]]:
-        """How the tile is read without masks: at these offsets, where these conditions hold. Along the first dim none
-        is needed where a missing row may read as 0."""
-        rows = zero and len(self.shape) > 1 and self.shape[0] <= TALLEST and 0 not in self.assured
-        offsets = self._near_rows() if rows else self.offsets
-        self.vectors &= zero and len(self.shape) - 1 not in self.assured
-        masked = range(0 if not rows else 1, len(self.shape) - self.vectors)
-        return offsets, [self.whole[d] for d in masked if d not in self.assured]
+        """How the tile is read without masks: at these offsets, where these conditions hold. None is needed where what
+        is missing reads as 0: along the first dim it falls behind the buffer's end, along others `reach` is out of
+        range; but along the last dim an access may be half inside."""
+        last = len(self.shape) - 1
+        open_ = [d for d in range(last + 1) if d not in self.assured]
+        if not zero:
+            return self.offsets, [self.whole[d] for d in open_]
+        rows = last > 0 and self.shape[0] <= TALLEST and 0 in open_
+        self.clamped = [d for d in open_ if (d or not rows) and (d < last or self.vectors)]
+        unknown = [self.whole[last]] if last in open_ and not self.vectors else []
+        return self._near_rows() if rows else self.offsets, unknown
 
     def reach(self, run: Run, offsets: list[Any]) -> Any:
-        """The byte offset that a lane reads without a mask: out of range where its vector lies outside, or beyond the
-        tile. What decides that is the same in all trips of a loop."""
-        outside = [self._valid(run, [len(self.shape) - 1])] if self.vectors else []
+        """The byte offset that a lane reads without a mask: out of range where its access lies outside, or beyond the
+        tile. What decides that is the same in all trips of a loop that steps along `assured` dims."""
+        outside = [self._valid(run, self.clamped)] if self.clamped else []
         return _where([*outside, *self._in_tile(run)], self.byte_offset(run, offsets))
 
     def _in_tile(self, run: Run) -> Iterator[Any]:

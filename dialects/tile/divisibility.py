@@ -60,12 +60,43 @@ def fits_loop(value: Any) -> bool:
             return True
         case "arith.remui" | "arith.divui" | "arith.ceildivsi":
             return all(fits_loop(o) for o in op.operands)
+        case "arith.minsi":
+            return any(fits_loop(o) for o in op.operands) and nonnegative(value)
         case "arith.subi":
             return _is_rounded_down(*op.operands)
     return False
 
 
 def _is_rounded_down(value: Any, rest: Any) -> bool:
-    """`value - value % n`, for a value that fits."""
-    is_rest = not isinstance(rest, ir.BlockArgument) and rest.owner.name == "arith.remui"
-    return is_rest and rest.owner.operands[0] == value and fits_loop(value)
+    """`value - (value - start) % n` for a value that fits and a start of at least 0 (or none)."""
+    if isinstance(rest, ir.BlockArgument) or rest.owner.name != "arith.remui":
+        return False
+    span = rest.owner.operands[0]
+    if span != value:
+        if isinstance(span, ir.BlockArgument) or span.owner.name != "arith.maxsi":
+            return False
+        difference = span.owner.operands[0].owner
+        if difference.name != "arith.subi" or difference.operands[0] != value:
+            return False
+        if not nonnegative(difference.operands[1]):
+            return False
+    return fits_loop(value)
+
+
+_KEEP_SIGN = frozenset(f"arith.{name}" for name in ("addi", "muli", "minsi", "ceildivsi", "floordivsi", "index_cast"))
+"""Ops that give no negative number where they take none, short of an overflow that 64 bits don't see."""
+
+
+def nonnegative(value: Any) -> bool:
+    """Is an index surely at least 0? Tile ids are; so are the variables of loops that start there and step up."""
+    if isinstance(value, ir.BlockArgument):
+        parent = value.owner.owner
+        return parent.name == "scf.for" and value.arg_number == 0 and nonnegative(parent.operands[0])
+    op = value.owner
+    if op.name == "arith.constant":
+        return int(op.attributes["value"].value) >= 0
+    if op.name == "arith.maxsi":
+        return any(nonnegative(o) for o in op.operands)
+    if op.name in _KEEP_SIGN:
+        return all(nonnegative(o) for o in op.operands)
+    return op.name in ("memref.dim", "arith.remui", "arith.divui", "hkc_tile.tile_id", "hkc_wave.workgroup_id")
