@@ -61,7 +61,7 @@ def gemm_block_scaled(
     from hkc import api
 
     constants = {"TA": dtype_of("a", a), "TB": dtype_of("b", b), "OUT": out_dtype, "GROUP": group}
-    constants |= {"BM": 64, "BN": min(64, group), "BK": min(128, group)}
+    constants |= {"BM": 64, "BN": min(64, group), "BK": min(32, group)}
     out = empty((a.shape[0], b.shape[0]), out_dtype, a)
     kernel = compiled("gemm_block_scaled", arch or api.gpu_arch(), **constants)
     return kernel(a, scale_a, b, scale_b, out, device=device)
