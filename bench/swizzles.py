@@ -6,8 +6,8 @@ A row is a subtile of HipKittens (include/types/shared/st_shape.cuh, and the sla
 register tiles that its kernels move through it. Fewer clocks are better; `x` is the factor, and in brackets stands
 how many clocks each access takes for one of an instruction of its width without conflicts.
 
-A map that keeps 8 bytes together has rows read 8 bytes at a time: as many clocks, since the banks deliver the same bytes,
-but twice the instructions. `instructions` says how many there are under both maps, and how wide ours are.
+A map that keeps 8 bytes together has rows read 8 bytes at a time: as many clocks, since the banks deliver the same
+bytes, but twice the instructions. `instructions` says how many there are under both maps, and how wide ours are.
 """
 
 from __future__ import annotations
