@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NoReturn
 
-from hkc.dialects.types import IndexType, ScalarType, Type
+from hkc.dialects.types import IndexType, ScalarType
 from hkc.frontend import syntax
 from hkc.frontend.expressions import Expressions
-from hkc.frontend.joins import as_type, assigned, carried_type, joint_type, same
+from hkc.frontend.joins import Joint, as_type, assigned, carried_type, fits, joint_type, rebuilt, same
 from hkc.frontend.program import Block, Choice, Loop, Repeat, Step, Value
 from hkc.frontend.scope import VARIABLE, Bound, Meaning, describe
 from hkc.support.errors import Diagnostic, HkcError, Note, error
@@ -30,15 +30,27 @@ class _Side:
 
 @dataclass
 class _Carried:
-    """The variables that a loop changes and what they are before it; `changed` are all names that it assigns to."""
+    """The variables that a loop changes, their types and their values before it; `changed` are all names that it
+    assigns to."""
 
     names: list[syntax.Name]
-    initial: tuple[Value, ...]
+    kinds: list[Joint]
+    initial: list[tuple[Value, ...]]
     changed: list[syntax.Name]
+
+    def start(self) -> tuple[Value, ...]:
+        """All values before the loop."""
+        return tuple(v for values in self.initial for v in values)
 
     def arguments(self) -> tuple[Value, ...]:
         """Fresh values of the variables' types."""
-        return tuple(Value(v.type, v.span) for v in self.initial)
+        return tuple(Value(v.type, v.span) for v in self.start())
+
+    def bound(self, values: Sequence[Value]) -> dict[str, Bound]:
+        """The variables, given all their values."""
+        rest = iter(values)
+        pairs = zip(self.names, self.kinds, strict=True)
+        return {n.name: Bound(rebuilt(kind, rest), VARIABLE, n.span) for n, kind in pairs}
 
 
 class Control:
@@ -57,7 +69,7 @@ class Control:
             self.body(statement.then if condition else statement.otherwise)
             return
         sides = [self._side({}, b) for b in (statement.then, statement.otherwise)]
-        results = [r for n in _unique(assigned([statement])) if (r := self._joined(n, *sides)) is not None]
+        results = [r for n in _unique(assigned([statement])) for r in self._joined(n, *sides)]
         then, otherwise = (Block(tuple(s.ops), tuple(s.yields)) for s in sides)
         self.b.ops.append(Choice(condition, then, otherwise, tuple(results), statement.span))
 
@@ -77,35 +89,36 @@ class Control:
         finally:
             self.scope.names = outer
 
-    def _joined(self, name: syntax.Name, first: _Side, second: _Side) -> Value | None:
-        """Binds a name to what it is after both branches; gives the value that joins them, where one is needed."""
+    def _joined(self, name: syntax.Name, first: _Side, second: _Side) -> tuple[Value, ...]:
+        """Binds a name to what it is after both branches; gives the values that join them, where any are needed."""
         one, other = first.names.get(name.name), second.names.get(name.name)
         if one is None or other is None:
             self.scope.gone[name.name] = name.span
-            return None
+            return ()
         if one.kind != VARIABLE or other.kind != VARIABLE:
-            return None
+            return ()
         a, b = one.meaning, other.meaning
         if a is None or b is None or same(a, b):
             spoilt = a is None or b is None
             self.scope.names[name.name] = Bound(None if spoilt else a, VARIABLE, one.span)
-            return None
+            return ()
         kind = joint_type(a, b)
         self.scope.names[name.name] = Bound(None, VARIABLE, name.span)
         if kind is None:
             self._differs(name, one, other)
-            return None
+            return ()
+        known = len(second.yields)
         try:
             for side, bound in ((first, one), (second, other)):
                 assert bound.meaning is not None
-                side.yields.append(as_type(self.b, bound.meaning, kind, _at(name, bound), side.ops))
+                side.yields += as_type(self.b, bound.meaning, kind, _at(name, bound), side.ops)
         except HkcError as problem:
             self.diagnostics += problem.diagnostics
-            del first.yields[len(second.yields) :]
-            return None
-        result = Value(kind, one.span or name.span)
-        self.scope.names[name.name] = Bound(result, VARIABLE, name.span)
-        return result
+            del first.yields[known:], second.yields[known:]
+            return ()
+        results = tuple(Value(v.type, one.span or name.span) for v in first.yields[known:])
+        self.scope.names[name.name] = Bound(rebuilt(kind, iter(results)), VARIABLE, name.span)
+        return results
 
     def _differs(self, name: syntax.Name, one: Bound, other: Bound) -> None:
         assert one.meaning is not None and other.meaning is not None
@@ -128,46 +141,44 @@ class Control:
         carried = self._carried(statement.body)
         arguments = carried.arguments()
         variable = Value(IndexType(), statement.variables[0].span)
-        names = self._inside(carried, arguments)
+        names = carried.bound(arguments)
         with self.b.block() as first:
             for target, meaning in zip(statement.variables, bind(variable), strict=True):
                 names[target.name] = Bound(meaning, "loop variable", target.span)
         side = self._side(names, statement.body)
         block = Block((*first, *side.ops), self._yielded(carried, side))
         results = carried.arguments()
-        self.b.ops.append(Loop(variable, bounds, carried.initial, arguments, block, results, statement.span))
+        self.b.ops.append(Loop(variable, bounds, carried.start(), arguments, block, results, statement.span))
         self._after(carried, results, side, statement.variables)
 
     def repeat(self, statement: syntax.While) -> None:
         """`while`."""
         carried = self._carried(statement.body)
         tested = carried.arguments()
-        with self._block(self._inside(carried, tested)) as before:
+        with self._block(carried.bound(tested)) as before:
             condition = self.x.condition(statement.condition)
         if isinstance(condition, bool):
             if condition:
                 raise error("HK217", "this loop never ends: its condition is always true", statement.condition.span)
             return
         arguments, results = carried.arguments(), carried.arguments()
-        side = self._side(self._inside(carried, arguments), statement.body)
+        side = self._side(carried.bound(arguments), statement.body)
         block = Block(tuple(side.ops), self._yielded(carried, side))
         test = Block(tuple(before), (condition,))
-        self.b.ops.append(Repeat(carried.initial, tested, test, arguments, block, results, statement.span))
+        self.b.ops.append(Repeat(carried.start(), tested, test, arguments, block, results, statement.span))
         self._after(carried, results, side)
 
     def _carried(self, body: Sequence[syntax.Statement]) -> _Carried:
         """The variables that exist before a loop and are assigned in it, in the order of their first assignment."""
-        names, initial, changed = [], [], _unique(assigned(body))
-        for name in changed:
+        carried = _Carried([], [], [], _unique(assigned(body)))
+        for name in carried.changed:
             bound = self.scope.names.get(name.name)
             kind = carried_type(bound.meaning) if bound is not None and bound.kind == VARIABLE else None
             if bound is not None and bound.meaning is not None and kind is not None:
-                names.append(name)
-                initial.append(as_type(self.b, bound.meaning, kind, _at(name, bound)))
-        return _Carried(names, tuple(initial), changed)
-
-    def _inside(self, carried: _Carried, arguments: Sequence[Value]) -> dict[str, Bound]:
-        return {n.name: Bound(v, VARIABLE, n.span) for n, v in zip(carried.names, arguments, strict=True)}
+                carried.names.append(name)
+                carried.kinds.append(kind)
+                carried.initial.append(as_type(self.b, bound.meaning, kind, _at(name, bound)))
+        return carried
 
     def _yielded(self, carried: _Carried, side: _Side) -> tuple[Value, ...]:
         """What the variables are at the end of an iteration; each keeps its type, and others stay what they are."""
@@ -183,18 +194,18 @@ class Control:
             after = side.names[name.name]
             if after.meaning is not None and not same(bound.meaning, after.meaning):
                 self._cant_change(name.name, bound, after)
-        return tuple(
-            self._at_end(name, before, side) for name, before in zip(carried.names, carried.initial, strict=True)
-        )
+        variables = zip(carried.names, carried.kinds, carried.initial, strict=True)
+        return tuple(v for name, kind, before in variables for v in self._at_end(name, kind, before, side))
 
-    def _at_end(self, name: syntax.Name, before: Value, side: _Side) -> Value:
+    def _at_end(self, name: syntax.Name, kind: Joint, before: tuple[Value, ...], side: _Side) -> tuple[Value, ...]:
         bound = side.names[name.name]
         meaning = bound.meaning
         if meaning is None:
             return before
-        if not _fits(before.type, meaning):
-            note = Note(f"`{name.name}` gets its type here", before.span)
-            message = f"`{name.name}` is {describe(before)} before the loop but {describe(meaning)} after an iteration"
+        if not fits(kind, meaning):
+            first = rebuilt(kind, iter(before))
+            note = Note(f"`{name.name}` gets its type here", before[0].span if before else name.span)
+            message = f"`{name.name}` is {describe(first)} before the loop but {describe(meaning)} after an iteration"
             self.diagnostics.append(
                 Diagnostic(
                     "HK207",
@@ -206,7 +217,7 @@ class Control:
             )
             return before
         try:
-            return as_type(self.b, meaning, before.type, _at(name, bound), side.ops)
+            return as_type(self.b, meaning, kind, _at(name, bound), side.ops)
         except HkcError as problem:
             self.diagnostics += problem.diagnostics
             return before
@@ -231,21 +242,21 @@ class Control:
         """Binds the variables to what they are after the loop; other names of its body, `variables` too, are gone."""
         names = self.scope.names
         self.scope.gone |= {n.name: n.span for n in (*carried.changed, *variables) if n.name not in names}
-        for name, value in zip(carried.names, results, strict=True):
-            spoilt = side.names[name.name].meaning is None
-            names[name.name] = Bound(None if spoilt else value, VARIABLE, name.span)
+        for name, bound in carried.bound(results).items():
+            spoilt = side.names[name].meaning is None
+            names[name] = Bound(None, VARIABLE, bound.span) if spoilt else bound
 
 
 def conditional(x: Expressions, expr: syntax.Conditional) -> Meaning:
     """`yes if condition else no`: only the one that is meant is computed."""
     condition = x.condition(expr.condition)
     if isinstance(condition, bool):
-        return x.operand(expr.yes if condition else expr.no).meaning
+        return x.value(expr.yes if condition else expr.no)
     meanings: list[Meaning] = []
     sides: list[list[Step]] = []
     for part in (expr.yes, expr.no):
         with x.grid.block(), x.b.block() as ops:
-            meanings.append(x.operand(part).meaning)
+            meanings.append(x.value(part))
         sides.append(ops)
     kind = joint_type(*meanings)
     if kind is None:
@@ -253,33 +264,23 @@ def conditional(x: Expressions, expr: syntax.Conditional) -> Meaning:
         hint = f"give one a dtype: cast({meanings[0]}, f32)" if numbers else "both have one type"
         message = f"this is either {describe(meanings[0])} or {describe(meanings[1])}"
         raise error("HK207", message, expr.yes.span, expr.no.span, hint=hint)
-    values = [
-        as_type(x.b, m, kind, part, ops) for m, part, ops in zip(meanings, (expr.yes, expr.no), sides, strict=True)
-    ]
+    ways = zip(meanings, (expr.yes, expr.no), sides, strict=True)
+    values = [as_type(x.b, m, kind, part, ops) for m, part, ops in ways]
     if isinstance(kind, (IndexType, ScalarType)) and not any(
         isinstance(op, (Loop, Choice, Repeat)) or _costs(op) for ops in sides for op in ops
     ):
         x.b.ops += [*sides[0], *sides[1]]
-        return x.b.op("arith.select", [condition, *values], kind, expr.span)
-    result = Value(kind, expr.span)
-    then, otherwise = (Block(tuple(ops), (v,)) for ops, v in zip(sides, values, strict=True))
-    x.b.ops.append(Choice(condition, then, otherwise, (result,), expr.span))
-    return result
+        return x.b.op("arith.select", [condition, *values[0], *values[1]], kind, expr.span)
+    results = tuple(Value(v.type, expr.span) for v in values[0])
+    then, otherwise = (Block(tuple(ops), given) for ops, given in zip(sides, values, strict=True))
+    x.b.ops.append(Choice(condition, then, otherwise, results, expr.span))
+    return rebuilt(kind, iter(results))
 
 
 def _costs(op: Step) -> bool:
     """Whether an op is more than a scalar instruction, or may not be computed where its result isn't wanted."""
     name = getattr(op, "name", "")
     return not name.startswith("arith.") or "div" in name or "rem" in name
-
-
-def _fits(kind: Type, meaning: Meaning) -> bool:
-    """Whether a variable of this type may be given this value."""
-    if isinstance(meaning, Value):
-        return meaning.type == kind or (isinstance(kind, IndexType) and carried_type(meaning) == kind)
-    return isinstance(meaning, (bool, int, float)) and not (
-        isinstance(kind, IndexType) and not isinstance(meaning, int)
-    )
 
 
 def _at(name: syntax.Name, bound: Bound) -> syntax.Name:

@@ -44,7 +44,7 @@ class Statements:
 
     def result(self, statement: syntax.Return) -> Meaning:
         """What a function returns: several values as a tuple."""
-        found = tuple(self.expressions.operand(v).meaning for v in statement.values)
+        found = tuple(self.expressions.value(v) for v in statement.values)
         return found[0] if len(found) == 1 else found
 
     def _statement(self, statement: syntax.Statement) -> None:

@@ -154,6 +154,46 @@ def test_tuples() -> None:
     assert counted("p = (3, (4, 5))\na, b = p\nc, d = b\na, c = c, a\nn = a * 100 + c * 10 + d + p[0]") == 438
 
 
+@pytest.mark.parametrize("n", [0, 1, 4])
+def test_tuples_change_in_loops_and_branches(n: int) -> None:
+    """A variable that is several values, nested ones too, is carried as they are."""
+    head = """
+def turned(pair):
+    a, b = pair
+    return (b, a + b)
+
+def grown(state):
+    pair, count = state
+    return (turned(pair), count + 1)
+"""
+    body = """
+x = load(X, [0], [64])
+state = ((x, x * 2.0), 0)
+for i in range(n):
+    state = grown(state)
+pair, count = state
+if n > 3:
+    pair = turned(pair)
+else:
+    pair = (pair[1], pair[0])
+best = pair if n > 0 else (x, x)
+while count > 1:
+    count -= 2
+    best = turned(best)
+a, b = best
+store(OUT, [0], a + b * 10.0)
+"""
+    x = np.arange(64, dtype=np.float32)
+    a, b, count = x, x * 2, 0
+    for _ in range(n):
+        a, b, count = b, a + b, count + 1
+    a, b = (b, a + b) if n > 3 else (b, a)
+    a, b = (a, b) if n > 0 else (x, x)
+    while count > 1:
+        a, b, count = b, a + b, count - 2
+    np.testing.assert_array_equal(result(body, shape=(64,), head=head, X=x, n=n), a + b * 10)
+
+
 @pytest.mark.parametrize("workgroups", [1, 3, 64])
 def test_persistent_loops_visit_every_tile_once(workgroups: int) -> None:
     body = f"""
