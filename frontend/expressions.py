@@ -209,7 +209,8 @@ class Expressions:
         if isinstance(call.callee, syntax.Index):
             return self._index(call.callee, call)
         if not isinstance(call.callee, syntax.Name):
-            raise error("HK201", "only functions can be called", call.callee.span)
+            hint = "functions have no prefix, and tiles no methods: write load(…), sum(x, axis=0)"
+            raise error("HK201", "only functions can be called", call.callee.span, hint=hint)
         name = call.callee.name
         if name in FUNCTIONS:
             known = FUNCTIONS[name]

@@ -124,6 +124,33 @@ def _import(p: Place) -> HkcError | None:
     return error("HK109", f"`{p.token}` has no meaning here", span_of(p.source, p.token), hint=hint)
 
 
+def _python_only(p: Place) -> HkcError | None:
+    """Pieces of Python that would otherwise look like missing punctuation."""
+    if p.token == "for" and p.brackets:
+        hint = "compute with whole tiles, or write a `for` line"
+        return error("HK109", "a comprehension is not in the language", span_of(p.source, p.token), hint=hint)
+    if p.token.type == "COLON" and p.brackets and any(t.type == "COLON" for t in _since_comma(p)):
+        hint = "reshape and slice: reshape(x, [8, 2])[:, 0:1]"
+        return error("HK109", "a step in a slice is not in the language", span_of(p.source, p.token), hint=hint)
+    if p.token.type == "DEF" and p.first is p.token:
+        hint = "move it to the left margin, before the kernel"
+        return error("HK109", "a function in a function is not in the language", span_of(p.source, p.token), hint=hint)
+    if p.token.type == "_NEWLINE" and p.previous is not None and p.previous.type == "RETURN":
+        hint = "a kernel ends with its last line; to end early, put what follows under an `if`"
+        return error("HK312", "`return` gives the value of a function", span_of(p.source, p.previous), hint=hint)
+    return None
+
+
+def _since_comma(p: Place) -> list[Token]:
+    """The tokens of the innermost bracket since it was opened, or since its last comma."""
+    found: list[Token] = []
+    for token in reversed(p.line):
+        if token is p.brackets[-1] or token.type == "COMMA":
+            break
+        found.append(token)
+    return found
+
+
 def _doubled_operator(p: Place) -> HkcError | None:
     """`&&` and `||` of other languages."""
     word = {"&": "and", "|": "or"}.get(p.token)
@@ -289,6 +316,7 @@ def _anything(p: Place) -> HkcError:
 _RULES: tuple[Callable[[Place], HkcError | None], ...] = (
     _reserved,
     _import,
+    _python_only,
     _doubled_operator,
     _stray_word,
     _missing_in,

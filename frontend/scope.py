@@ -10,6 +10,7 @@ from typing import TypeGuard, Union
 
 from hkc.dialects.types import GlobalType, IndexType, ScalarType, TileType
 from hkc.frontend import syntax
+from hkc.frontend.foreign import FOREIGN
 from hkc.frontend.program import Value
 from hkc.support.dtypes import DTYPES, DType
 from hkc.support.errors import HkcError, Note, Span, error
@@ -110,7 +111,9 @@ class Scope:
 
 
 def suggestion(word: str, known: Iterable[str]) -> str | None:
-    """``did you mean `x`?`` for the known word that is nearest, if any is near."""
+    """What a foreign word is here, else ``did you mean `x`?`` for the known word that is nearest, if any is near."""
+    if word in FOREIGN:
+        return FOREIGN[word]
     near = get_close_matches(word, list(known), n=1, cutoff=0.6)
     return f"did you mean `{near[0]}`?" if near else None
 
