@@ -31,7 +31,8 @@ def kind(arch: str, mnemonic: str) -> tuple[str, int, str]:
 
 def check_counted(kernel: CompiledKernel, observer: BankObserver) -> set[tuple[str, int, str]]:
     """Every LDS instruction that was executed took the clocks that were proved for its kind, and for its line where the
-    compiler still knew one. Returns the kinds that were proved and not executed."""
+    compiler still knew one. Returns the kinds that were proved and not executed, but for the writes of tiles that come
+    straight from memory: lanes write those only where memory doesn't allow that."""
     proved: dict[tuple[str, int, str], dict[int | None, set[int]]] = {}
     for buffer in kernel.binary.lds:
         for access in buffer.accesses:
@@ -44,7 +45,8 @@ def check_counted(kernel: CompiledKernel, observer: BankObserver) -> set[tuple[s
         by_line = proved[kind(kernel.arch, made.mnemonic)]
         assert set(made.clocks) <= (by_line[line] if line else set().union(*by_line.values())), made
         executed.add(kind(kernel.arch, made.mnemonic))
-    return set(proved) - executed
+    direct = any(conversion.way == "direct" for conversion in kernel.binary.layouts.conversions)
+    return {kind for kind in set(proved) - executed if not (direct and kind[0] == "write")}
 
 
 @pytest.mark.parametrize("arch", CHIPS)
@@ -76,4 +78,4 @@ def test_counted_conflicts_are_the_proved_ones(name: str, arch: str) -> None:
         if p.name not in kernel.info.outputs
     }
     *_, observer = run(kernel, *arrays.values())
-    check_counted(kernel, observer)
+    assert check_counted(kernel, observer) == set()
