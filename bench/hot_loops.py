@@ -18,8 +18,7 @@ import csv
 import json
 import re
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -29,8 +28,10 @@ import numpy as np
 import hkc
 from hkc.api import CompiledKernel
 from hkc.emulate import Memory, Program, launch
+from hkc.machine import control
 from hkc.machine.abi import GlobalParam, View, pack
 from hkc.machine.codeobject import CodeObject
+from hkc.machine.control import Loop
 from hkc.machine.disassemble import Instruction, disassemble
 from hkc.support.dtypes import dtype
 from hkc.targets.chip import load
@@ -63,48 +64,27 @@ SIZE = 4096
 WAVES_PER_SIMD = 2
 
 
-@dataclass(frozen=True)
-class Loop:
-    """A hot loop, and whether a barrier that only some waves pass stands before it."""
-
-    body: list[Instruction]
-    shifted: bool
-
-    def count(self, pattern: str, text: str = "") -> int:
-        """How many of its instructions have such a mnemonic (and such a text)."""
-        return sum(bool(re.match(pattern, i.mnemonic)) and text in i.text for i in self.body)
+def hot_loop(kernel: CompiledKernel, symbol: str) -> tuple[Loop, bool]:
+    """The hot loop of an entry point, and whether a barrier that only some waves pass stands before it."""
+    parsed = CodeObject.parse(kernel.hsaco)
+    entry = parsed.kernel(symbol)
+    code = disassemble(parsed.code(entry), parsed.arch, entry.entry)
+    loop = control.hot_loop(code)
+    assert loop is not None, f"{symbol} has no loop"
+    return loop, _conditional_barrier(code[: loop.start])
 
 
-def hot_loop(code: CodeObject, name: str) -> Loop:
-    """The innermost loop of a kernel with most MFMAs: from the target of a backward branch to the branch."""
-    kernel = code.kernel(name)
-    found = list(disassemble(code.code(kernel), code.arch, kernel.entry))
-    place = {instruction.address: i for i, instruction in enumerate(found)}
-    best, start = Loop([], False), 0
-    for i, instruction in enumerate(found):
-        if not instruction.mnemonic.startswith("s_cbranch"):
-            continue
-        # The operand counts words from the next instruction, as a 16-bit number.
-        words = int(instruction.operands[0], 0)
-        target = instruction.address + 4 + 4 * (words - 0x10000 if words & 0x8000 else words)
-        if target in place and target <= instruction.address:
-            loop = Loop(found[place[target] : i + 1], False)
-            if loop.count(r"v_mfma") > best.count(r"v_mfma"):
-                best, start = loop, place[target]
-    return Loop(best.body, _conditional_barrier(found[:start]))
-
-
-def _conditional_barrier(before: list[Instruction]) -> bool:
+def _conditional_barrier(before: Sequence[Instruction]) -> bool:
     names = [i.mnemonic for i in before[-64:]]
     return any(a.startswith("s_cbranch") and b == "s_barrier" for a, b in pairwise(names))
 
 
 def row(kernel: CompiledKernel, symbol: str, name: str) -> dict[str, object]:
     """The counts of one of hkc's own loops."""
-    loop, chip = hot_loop(CodeObject.parse(kernel.hsaco), symbol), load(kernel.arch)
+    (loop, shifted), chip = hot_loop(kernel, symbol), load(kernel.arch)
     taken = kernel.resources[symbol]
     loads, direct = loop.count(r"(buffer|global)_load"), loop.count(r"buffer_load", " lds")
-    rated = [share_of_peak(loop.body, chip, WAVES_PER_SIMD, loop.shifted, rate) for rate in (None, 128)]
+    rated = [share_of_peak(loop.body, chip, WAVES_PER_SIMD, shifted, rate) for rate in (None, 128)]
     return {
         "peer": f"hkc {hkc.__version__}", "kernel": name, "arch": kernel.arch, "vgpr": taken.vgpr + taken.agpr,
         "spills": taken.vgpr_spills, "lds": taken.lds_bytes, "instructions": len(loop.body),
@@ -130,7 +110,7 @@ def executed(kernel: CompiledKernel) -> float:
     arguments = pack(info.params, views, {})
     result = launch(program, symbol, workgroups=(2, 1, 1), threads=(threads, 1, 1), kernarg=arguments, memory=memory)
     mfmas = sum(n for name, n in result.counts.items() if name.startswith("v_mfma"))
-    loop = hot_loop(CodeObject.parse(kernel.hsaco), symbol)
+    loop, _ = hot_loop(kernel, symbol)
     return result.instructions / mfmas / (len(loop.body) / loop.count(r"v_mfma"))
 
 

@@ -265,8 +265,19 @@ def generate(assembly: Assembly, info: KernelInfo, text: bool = False, debug: bo
         for k in made.kernels
         if (m := k.metadata) is not None
     }
+    if os.environ.get("HKC_DEBUG") == "1":
+        check_waits(made.hsaco)
     texts = {} if made.assembly is None else {"asm": made.assembly}
     return Binary(assembly.chip.name, made.hsaco, LaunchPlan((info,)), taken, made.lines, texts)
+
+
+def check_waits(hsaco: bytes) -> None:
+    """Prove from the machine code that what memory brings is waited for. Raises `HkcBug` where that fails."""
+    from hkc.backend.audit import audit
+
+    for symbol, found in audit(hsaco).items():
+        if found.unproved:
+            raise HkcBug(f"waits are missing in `{symbol}`: {found.unproved[0]}", details="\n".join(found.unproved))
 
 
 def interface(module: Module) -> KernelInfo:

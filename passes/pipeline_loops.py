@@ -49,7 +49,7 @@ class PipelineLoops(Pass):
     Before::
 
         #rows = #hkc_tile.layout<"16x64 r(0,1 0,2 0,4 8,0) l(0,8 0,16 0,32 1,0 2,0 4,0) w()">
-        func.func @k(%r: !hkc_wave.descriptor, %n: i32, %o: i32) attributes {hkc.kernel, hkc.entry = "aligned"} {
+        func.func @k(%r: !hkc_wave.descriptor, %n: i32, %o: i32) attributes {hkc.kernel, hkc.entry = "aligned", hkc.waves = 1 : i64} {
           %b = "hkc_wave.lds_alloc"() {offset = 0 : i64}
             : () -> !hkc_wave.lds<"16x64:2 block 16x64 strides 2048,128 order 1,0">
           %c0 = arith.constant 0 : i32
@@ -81,7 +81,7 @@ class PipelineLoops(Pass):
         "hkc_wave.lds_write"(%w, %t)
         "hkc_wave.barrier"
         "hkc_wave.lds_read"(%t)
-    """
+    """  # noqa: E501
 
     name: ClassVar[str] = "pipeline_loops"
     needs: ClassVar[frozenset[str]] = frozenset({"waves", "entries"})

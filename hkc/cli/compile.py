@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from hkc.cli.options import Commands
 
 REPORT = "arch file symbol vgpr agpr sgpr vgpr_spills sgpr_spills scratch lds_bytes waves args".split()
-"""The keys of a report, for every chip; as JSON it also has `lds`, the buffers with the proof of every access."""
+"""The keys of a report, for every chip; as JSON it also has `lds`, the buffers with the proof of every access,
+and `audit`, what the machine code of each entry point does."""
 
 MODULE = ".mlir"
 """How the file of a module ends."""
@@ -125,6 +126,8 @@ def _row(kernel: api.CompiledKernel, file: Path) -> dict[str, Any]:
     """The report on one chip. Numbers are those of the entry point that is tried first."""
     from dataclasses import asdict
 
+    from hkc.backend.audit import audit
+
     return {
         "arch": kernel.arch,
         "file": str(file),
@@ -133,6 +136,7 @@ def _row(kernel: api.CompiledKernel, file: Path) -> dict[str, Any]:
         "waves": kernel.waves,
         "args": [asdict(a) for a in kernel.arguments],
         "lds": [asdict(buffer) for buffer in kernel.lds],
+        "audit": {symbol: asdict(found) for symbol, found in audit(kernel.hsaco).items()},
     }
 
 

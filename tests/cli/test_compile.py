@@ -23,7 +23,7 @@ def test_two_chips_with_a_report(hkc: Command, examples: Path) -> None:
     assert list(ran.json) == ["kernels"]
     assert [k["arch"] for k in ran.json["kernels"]] == CHIPS
     for kernel in ran.json["kernels"]:
-        assert list(kernel) == [*KEYS, "lds"]
+        assert list(kernel) == [*KEYS, "lds", "audit"]
         accesses = [access for buffer in kernel["lds"] for access in buffer["accesses"]]
         assert accesses and all(a["cycles"] == a["lower_bound"] == a["minimum"] for a in accesses)
         assert kernel["file"] == f"out/gemm.{kernel['arch']}.hsaco"

@@ -1,0 +1,101 @@
+"""The proof that all waits are there: it holds of correct kernels, and no wait of a hot loop can be taken out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import hkc
+from hkc.machine.codeobject import CodeObject
+from hkc.machine.control import hot_loop
+from hkc.machine.disassemble import Instruction, disassemble
+from hkc.machine.waits import verify
+
+CHIPS = ("gfx942", "gfx950")
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.hk"))
+LOOPED = """
+kernel gemm(A: global[bf16, M, K], B: global[bf16, N, K], C: global[f32, M, N]) with HINTS:
+    m, n = tile_ids(cdiv(M, 64), cdiv(N, 64))
+    acc = zeros[f32, 64, 64]
+    for k in range(0, K, 64):
+        acc += dot(load(A, [m*64, k], [64, 64]), load(B, [n*64, k], [64, 64]).T)
+    store(C, [m*64, n*64], acc)
+"""
+
+
+def codes(hsaco: bytes) -> Iterator[tuple[str, tuple[Instruction, ...]]]:
+    parsed = CodeObject.parse(hsaco)
+    for kernel in parsed.kernels:
+        yield kernel.name, disassemble(parsed.code(kernel), parsed.arch, kernel.entry)
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_waits_of_the_examples(example: Path, arch: str) -> None:
+    for name, code in codes(hkc.compile(example, arch).hsaco):
+        assert verify(code) == (), name
+
+
+def weakened(wait: Instruction, copies: bool) -> Iterator[str]:
+    """The wait with each of its counts taken out or one higher. Where tiles go straight to LDS, waits for them are
+    left: which bytes they bring is for the emulator's race check to follow."""
+    counts = dict(wait.modifiers)
+    for key in counts.keys() - ({"vmcnt"} if copies else set()):
+        for other in (None, int(counts[key]) + 1):
+            parts = [f"{k}({v if k != key else other})" for k, v in counts.items() if k != key or other is not None]
+            yield f"s_waitcnt {' '.join(parts)}" if parts else "s_nop 0"
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize("hints", ["waves=8, schedule=pingpong", "waves=8, schedule=pingpong, stages=3"])
+def test_no_wait_of_the_hot_loop_can_be_weakened(hints: str, arch: str) -> None:
+    code = dict(codes(hkc.compile(LOOPED.replace("HINTS", hints), arch).hsaco))["gemm"]
+    assert verify(code) == ()
+    loop = hot_loop(code)
+    assert loop is not None
+    tried, copies = 0, loop.count("buffer_load", " lds") > 0
+    for at in range(loop.start, loop.start + len(loop.body)):
+        if code[at].mnemonic == "s_waitcnt":
+            for text in weakened(code[at], copies):
+                mutant = [*code[:at], replace(code[at], text=text), *code[at + 1 :]]
+                assert verify(mutant), f"{code[at].text} -> {text}"
+                tried += 1
+    assert tried > 3
+
+
+def test_copies_that_are_never_waited_for() -> None:
+    copy = "buffer_load_dword v0, s[0:3], 0 offen lds"
+    loop = [copy, "s_barrier", "s_cbranch_scc1 65533", "s_endpgm"]
+    (found,) = verify(instructions(*loop))
+    assert "copy to LDS" in found.why
+    loop.insert(1, "s_waitcnt vmcnt(0)")
+    loop[3] = "s_cbranch_scc1 65532"
+    assert verify(instructions(*loop)) == ()
+
+
+def instructions(*texts: str) -> list[Instruction]:
+    return [Instruction(4 * i, 4, b"", text) for i, text in enumerate(texts)]
+
+
+def test_the_younger_age_counts_where_paths_meet() -> None:
+    load, use = "buffer_load_dword v1, v0, s[0:3], 0 offen", "v_add_u32_e32 v2, v1, v1"
+    later = "buffer_load_dword v5, v0, s[0:3], 0 offen"
+    skipped = instructions(load, "s_cbranch_scc0 1", later, "s_waitcnt vmcnt(1)", use, "s_endpgm")
+    (found,) = verify(skipped)
+    assert (found.instruction.text, found.why) == (use, "v1 may still be on its way")
+    assert verify(instructions(load, later, "s_waitcnt vmcnt(1)", use, "s_endpgm")) == ()
+
+
+def test_scalar_loads_return_in_any_order() -> None:
+    code = ["s_load_dword s4, s[0:1], 0x0", "s_load_dword s5, s[0:1], 0x4", "s_waitcnt lgkmcnt(1)"]
+    assert verify(instructions(*code, "s_mov_b32 s6, s4", "s_endpgm"))
+    assert verify(instructions(*code[:2], "s_waitcnt lgkmcnt(0)", "s_mov_b32 s6, s4", "s_endpgm")) == ()
+
+
+def test_lds_writes_have_happened_at_a_barrier() -> None:
+    (found,) = verify(instructions("ds_write_b32 v0, v1", "s_barrier", "s_endpgm"))
+    assert "LDS write" in found.why
+    assert verify(instructions("ds_write_b32 v0, v1", "s_waitcnt lgkmcnt(0)", "s_barrier", "s_endpgm")) == ()
