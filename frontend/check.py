@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from hkc.frontend import syntax
@@ -19,7 +20,7 @@ from hkc.frontend.signature import Signature
 from hkc.frontend.statements import Statements
 from hkc.support import collector
 from hkc.support.dtypes import DType
-from hkc.support.errors import Diagnostic, HkcError, Note, Span, error
+from hkc.support.errors import Diagnostic, HkcError, HkcUsageError, Note, Span, error
 
 
 def check_file(path: str | Path, overrides: Mapping[str, str] | None = None) -> Checked:
@@ -55,6 +56,23 @@ def check(file: syntax.File, overrides: Mapping[str, str] | None = None) -> Chec
         (n, b.meaning) for n, b in names.items() if b.span and isinstance(b.meaning, (bool, int, float, DType))
     )
     return Checked(file.source, values, tried, file.constraints, tuple(kernels), examples, file.references)
+
+
+def only(checked: Checked, name: str) -> Checked:
+    """A checked file with one of its kernels, and the references that this needs. Raises `HkcUsageError` HK305 where
+    none has this name."""
+    chosen = next((k for k in checked.kernels if k.name == name), None)
+    if chosen is None:
+        known = [k.name for k in checked.kernels]
+        hint = suggestion(name, known) or f"there are {', '.join(known)}"
+        raise HkcUsageError(Diagnostic("HK305", f"{checked.source.name} has no kernel `{name}`", hint=hint))
+    wanted, given = set(chosen.outputs), {p.name for p in chosen.params}
+    kept: list[syntax.Binding] = []
+    for reference in reversed(checked.references):
+        if reference.name.name in wanted:
+            kept.insert(0, reference)
+            wanted |= set(syntax.names(reference.value)) - given
+    return replace(checked, kernels=(chosen,), references=tuple(kept))
 
 
 def _functions(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from hkc.frontend import syntax
 from hkc.frontend.builder import Builder
@@ -81,7 +81,8 @@ def refuse_unmet(
     for constraint in constraints:
         try:
             if not _holds(constraint, names):
-                used = sorted({n for n in _names(constraint.condition) if n in names and names[n].span is not None})
+                mentioned = syntax.names(constraint.condition)
+                used = sorted({n for n in mentioned if n in names and names[n].span is not None})
                 values = ", ".join(f"{n} = {names[n].meaning}" for n in used)
                 raise error("HK313", f"this constraint does not hold for {values}", constraint.span)
         except HkcError as problem:
@@ -103,13 +104,6 @@ def _holds(constraint: syntax.Constraint, names: Mapping[str, Bound]) -> bool:
     if not isinstance(value, bool):
         raise error("HK204", f"a constraint is a condition, not {describe(value)}", constraint.span)
     return value
-
-
-def _names(node: syntax.Node) -> Iterator[str]:
-    if isinstance(node, syntax.Name):
-        yield node.name
-    for child in syntax.children(node):
-        yield from _names(child)
 
 
 def refuse_taken(name: syntax.Name, names: Mapping[str, Bound]) -> None:

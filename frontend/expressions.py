@@ -185,6 +185,9 @@ class Expressions:
                 expr.span,
                 hint=FUNCTIONS[expr.word].spelling,
             )
+        known = {**self.scope.names, **self.scope.gone}
+        if expr.word not in known and (near := suggestion(expr.word, SHAPED)):
+            raise error("HK301", f"unknown name `{expr.word}`", expr.base.span, hint=near)
         meaning = self.value(expr.base)
         if call is not None:
             raise error("HK201", "only functions can be called", expr.span)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import FunctionType, ModuleType
 from typing import Any
@@ -34,36 +34,60 @@ def read_function(function: Callable[..., Any]) -> syntax.File:
     """The syntax of a file that holds this function as its only kernel. Raises `HkcError` at the Python file's line."""
     if not isinstance(function, FunctionType):
         raise error("HK121", f"a kernel is a plain Python function, not {type(function).__name__}")
-    reader = _Reader()
-    kernel = reader.kernel(function)
+    reader = Reader()
+    kernel = reader.kernel(_code(function))
     functions = tuple(reader.functions.values())
     constants = tuple(reader.constants.values())
     limit_depth([kernel, *functions])
     return syntax.File(kernel.span.source, constants, (), functions, (kernel,), (), ())
 
 
+@dataclass(frozen=True)
+class Code:
+    """A function of a module: its file and node, what the names outside it stand for, and its own names."""
+
+    source: Source
+    node: ast.FunctionDef
+    scope: Mapping[str, Any]
+    own: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Word:
+    """An object of `hkc.language`, where that module is not loaded."""
+
+    word: str
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """What only running a module would tell."""
+
+
+MODULE = object()
+"""Stands for any module: names of it are the language's."""
+
+
 @dataclass
-class _Reader:
+class Reader:
     """Collects what a kernel needs: constants and functions, by name."""
 
     constants: dict[str, syntax.Constant] = field(default_factory=dict)
     values: dict[str, Any] = field(default_factory=dict)
     functions: dict[str, syntax.Function] = field(default_factory=dict)
 
-    def kernel(self, function: FunctionType) -> syntax.Kernel:
+    def kernel(self, code: Code) -> syntax.Kernel:
         """The kernel that a function is."""
-        source, node = _find(function)
-        convert = Converter(source, self._resolver(function))
+        node, convert = code.node, Converter(code.source, self._resolver(code))
         parameters = tuple(convert.parameter(a) for a in _arguments(convert, node))
         name = syntax.Name(convert.name_span(node), node.name)
         return syntax.Kernel(name.span, name, parameters, _hints(convert, node), convert.body(node.body))
 
-    def _function(self, name: str, function: FunctionType) -> None:
+    def _function(self, name: str, code: Code) -> None:
         """Adds a function that a kernel calls, once."""
         if name in self.functions:
             return
-        source, node = _find(function)
-        convert = Converter(source, self._resolver(function))
+        node, convert = code.node, Converter(code.source, self._resolver(code))
         word = syntax.Name(convert.name_span(node), name)
         arguments = _arguments(convert, node)
         defaults = [None] * (len(arguments) - len(node.args.defaults)) + [convert.expr(d) for d in node.args.defaults]
@@ -74,27 +98,27 @@ class _Reader:
         self.functions[name] = syntax.Function(word.span, word, formals, ())
         self.functions[name] = syntax.Function(word.span, word, formals, convert.body(node.body))
 
-    def _resolver(self, function: FunctionType) -> Callable[[str, Span], str]:
+    def _resolver(self, code: Code) -> Callable[[str, Span], str]:
         """What a free name of a function is called in the language; notes the constants and functions among them."""
-        closure = inspect.getclosurevars(function).nonlocals if function.__closure__ else {}
-        scope = {**function.__globals__, **closure}
-        own = set(function.__code__.co_varnames)
 
         def resolve(name: str, span: Span) -> str:
-            if name in own or name not in scope:
+            if name in code.own or name not in code.scope:
                 return name
-            return self._named(name, scope[name], span)
+            return self._named(name, code.scope[name], span)
 
         return resolve
 
     def _named(self, name: str, value: Any, span: Span) -> str:
-        if isinstance(value, ModuleType):
+        if isinstance(value, ModuleType) or value is MODULE:
             return ""
+        if isinstance(value, Unknown):
+            hint = "a number, or a name of hkc.language"
+            raise error("HK208", f"only running this file would tell what `{name}` is", span, hint=hint)
         if name in PREDEFINED and isinstance(value, float):
             return name
-        if isinstance(value, FunctionType):
+        if isinstance(value, (FunctionType, Code)):
             self._once(name, value, span)
-            self._function(name, value)
+            self._function(name, _code(value) if isinstance(value, FunctionType) else value)
             return name
         word = language_word(value)
         if word is not None and (word not in DTYPES or word == name):
@@ -118,6 +142,8 @@ class _Reader:
 
 def language_word(value: Any) -> str | None:
     """The language's word for an object of `hkc.language`, or a builtin of the same meaning; None for others."""
+    if isinstance(value, Word):
+        return value.word
     if type(value).__module__ == LANGUAGE and isinstance(word := getattr(value, "word", None), str):
         return word
     name = getattr(value, "__name__", "")
@@ -135,6 +161,13 @@ def _literal(value: Any, span: Span) -> syntax.Expr:
         return inf if value > 0 else syntax.Unary(span, "-", inf)
     number = syntax.Number(span, abs(int(value)) if isinstance(value, int) else abs(value))
     return number if value >= 0 else syntax.Unary(span, "-", number)
+
+
+def _code(function: FunctionType) -> Code:
+    """A live function."""
+    closure = inspect.getclosurevars(function).nonlocals if function.__closure__ else {}
+    scope = {**function.__globals__, **closure}
+    return Code(*_find(function), scope, frozenset(function.__code__.co_varnames))
 
 
 def _find(function: FunctionType) -> tuple[Source, ast.FunctionDef]:

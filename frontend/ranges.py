@@ -38,7 +38,10 @@ def walk(x: Expressions, loop: syntax.For) -> Walk:
 
 
 def _range(x: Expressions, called: syntax.Call) -> Walk:
-    if called.keywords or not 1 <= len(called.arguments) <= 3:
+    for keyword in called.keywords:
+        message = f"the arguments of `range` have no names, as `{keyword.name.name}` has here"
+        raise error("HK211", message, keyword.name.span, hint="range(start, stop, step)")
+    if not 1 <= len(called.arguments) <= 3:
         raise error("HK211", "`range` takes one to three indices", called.span, hint="range(start, stop, step)")
     given = [x.operand(a) for a in called.arguments]
     start = Operand(0, called) if len(given) == 1 else given[0]

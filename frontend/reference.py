@@ -18,6 +18,7 @@ ELEMENT_WISE = {
     "maximum": 2, "minimum": 2, "where": 3,
 }  # fmt: skip
 """NumPy functions by name, with their number of arguments."""
+_OF_NOTHING = {"max": float("-inf"), "min": float("inf")}
 FUNCTIONS = (*REDUCTIONS, *ELEMENT_WISE)
 
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
@@ -82,6 +83,8 @@ def _call(call: syntax.Call, names: Mapping[str, Any]) -> Any:
     assert isinstance(call.callee, syntax.Name)
     arguments = [_value(a, names) for a in call.arguments]
     keywords = {k.name.name: _value(k.value, names) for k in call.keywords}
+    if call.callee.name in _OF_NOTHING:  # as the language has it, a fold over no elements gives what changes nothing
+        keywords["initial"] = _OF_NOTHING[call.callee.name]
     return getattr(np, call.callee.name)(*arguments, **keywords)
 
 

@@ -292,3 +292,11 @@ def children(node: Node) -> Iterator[Node]:
 def _names(kind: Any) -> tuple[str, ...]:
     """The names of a record's fields but its place."""
     return tuple(each.name for each in fields(kind) if each.name != "span")
+
+
+def names(node: Node) -> Iterator[str]:
+    """The names that a node mentions, in the order of the text."""
+    if isinstance(node, Name):
+        yield node.name
+    for child in children(node):
+        yield from names(child)

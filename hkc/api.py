@@ -270,6 +270,7 @@ def compile(  # noqa: A001 (it is spelled hkc.compile)
     *,
     keep: Sequence[str] = (),
     debug: bool = False,
+    kernel: str | None = None,
     **constants: Any,
 ) -> CompiledKernel:
     """Compile the kernel of a `.hk` file, of a text (a `str` with a line break in it), or a Python function; or go on
@@ -277,7 +278,8 @@ def compile(  # noqa: A001 (it is spelled hkc.compile)
 
     `arch` is a chip, by default that of the GPU here. `constants` replace `const` and `tune` values of the file.
     `keep` names intermediate stages (`tile`, `wave`, `rocdl`, `llvm`, `asm`) to be found in `.texts`; with `debug`
-    the code object holds its line table.
+    the code object holds its line table. `kernel` names the one that is meant where a file has several. Kernels of a
+    Python file (`.py`), marked by `@hkc.kernel`, are read without running it.
 
     Raises `HkcError` for mistakes in the kernel, `HkcUsageError` for an unknown chip, stage or constant.
     """
@@ -293,7 +295,7 @@ def compile(  # noqa: A001 (it is spelled hkc.compile)
     chip = load(arch).name if arch is not None else gpu_arch()
     values = {name: str(value) for name, value in constants.items()}
     if isinstance(source, (str, Path)):
-        checked = pipeline.check(_source(source), values)
+        checked = pipeline.check(_source(source), values, kernel)
     else:
         checked = pipeline.check_function(getattr(source, "function", source), values)
     return build(checked, chip, keep, debug)
@@ -345,6 +347,10 @@ def _is_module(source: object) -> TypeGuard[str | Path]:
 def _source(source: str | Path) -> Source:
     from hkc.frontend.parse import read
 
+    if isinstance(source, str) and not source.strip():
+        raise HkcUsageError(
+            Diagnostic("HK122", "an empty text holds no kernel", hint="pass a path, or a kernel's text")
+        )
     if isinstance(source, str) and "\n" in source:
         return Source("<string>", source)
     return read(source)

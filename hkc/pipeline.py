@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from hkc.frontend import check as checking
 from hkc.frontend import parse as parsing
+from hkc.frontend import syntax
 from hkc.frontend.program import Checked, Kernel
 from hkc.handover import Assembly, Binary, Module, Resources
 from hkc.machine.abi import Entry, KernelInfo, LaunchPlan
@@ -75,9 +76,20 @@ def _compile(module: Module, keep: Sequence[str], debug: bool) -> Binary:
 # 1. Text to a typed program.
 
 
-def check(source: Source, constants: Mapping[str, str] | None = None) -> Checked:
-    """Parse and check a source; `constants` overrides its `const` and `tune` values. Raises `HkcError`."""
-    return checking.check(parsing.parse(source), constants)
+def parse(source: Source) -> syntax.File:
+    """The syntax of a file: of a Python file, which is read and not run, where its name says so. Raises `HkcError`."""
+    if source.name.endswith(".py"):
+        from hkc.frontend.python_file import read_file
+
+        return read_file(source)
+    return parsing.parse(source)
+
+
+def check(source: Source, constants: Mapping[str, str] | None = None, kernel: str | None = None) -> Checked:
+    """Parse and check a source; `constants` overrides its `const` and `tune` values, `kernel` names the one that is
+    meant of several. Raises `HkcError`."""
+    checked = checking.check(parse(source), constants)
+    return checked if kernel is None else checking.only(checked, kernel)
 
 
 def check_function(function: Callable[..., object], constants: Mapping[str, str] | None = None) -> Checked:
@@ -304,5 +316,6 @@ def only_kernel(checked: Checked) -> Kernel:
     if len(checked.kernels) != 1:
         names = ", ".join(f"`{k.name}`" for k in checked.kernels)
         message = f"this file has {len(checked.kernels)} kernels ({names}), but only one can be compiled at a time"
-        raise error("HK454", message, checked.kernels[-1].span, hint="put each kernel in a file of its own")
+        hint = f"name one: --kernel {checked.kernels[0].name}, in Python kernel=…"
+        raise error("HK454", message, checked.kernels[-1].span, hint=hint)
     return checked.kernels[0]

@@ -11,7 +11,7 @@ from hkc.dialects.define import BOOL, TEXT, TILE, Mismatch, operand, option, res
 from hkc.dialects.tile.reduce import integer_range, unsigned_view
 from hkc.dialects.types import TileType
 from hkc.layout import DistributedLayout
-from hkc.support.dtypes import DType, from_numpy
+from hkc.support.dtypes import DTYPES, DType, from_numpy
 
 ROUNDINGS = ("", "nearest_even", "toward_zero")
 """How a cast rounds; "" is to nearest even for floats and towards zero for integers."""
@@ -64,6 +64,9 @@ class Cast:
             raise Mismatch(f"`cast` keeps the shape: {x} can't become {d}", ("x",))
         if rounding not in ROUNDINGS:
             raise Mismatch(f"unknown rounding `{rounding}`", hint=f"one of {', '.join(ROUNDINGS[1:])}", code="HK307")
+        if rounding == "toward_zero" and x.dtype == "i64" and DTYPES[d.dtype].is_float:
+            hint = "leave the rounding out, or cast a part that fits i32"
+            raise Mismatch("i64 becomes a float by rounding to nearest even only", ("x",), hint, "HK204")
 
     @staticmethod
     def meaning(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hkc import api
-from hkc.cli.options import add_set, command, count, positive, words
+from hkc.cli.options import add_kernel, add_set, command, count, positive, words
 
 if TYPE_CHECKING:
     from hkc.api import CompiledKernel
@@ -36,6 +36,7 @@ def add(commands: Commands) -> None:
     )
     it.add_argument("file", type=Path, metavar="FILE.hk", help="the kernel")
     it.add_argument("--arch", type=words, metavar="CHIP,…", help="the chips (default: all for which it compiles)")
+    add_kernel(it)
     add_set(it, "values for const and tune names, for dims and for numbers; a dim that is set stays as it is")
     it.add_argument(
         "--only", type=words, metavar="NAME,…", help="look for these alone (see the list that an unknown name gives)"
@@ -69,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
     wanted = options.only or list(CHECKS)
     observers(wanted)
     source = read(options.file)
-    checked, settings = trial.check(source, options.set)
+    checked, settings = trial.check(source, options.set, options.kernel)
     kernel = pipeline.only_kernel(checked)
     known = trial.values(checked, kernel, settings, {})
     trials = Trials(kernel, wanted, options.seed, options.limit, Collection(options.only or ()))

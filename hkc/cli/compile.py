@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hkc import api
-from hkc.cli.options import add_set, command, words
+from hkc.cli.options import add_kernel, add_set, command, words
 
 if TYPE_CHECKING:
     from hkc.cli.options import Commands
@@ -36,6 +36,7 @@ def add(commands: Commands) -> None:
     it.add_argument("file", type=Path, metavar="FILE", help="the kernel, FILE.hk, or a module, FILE.mlir")
     it.add_argument("--arch", type=words, required=True, metavar="CHIP,…", help="the chips")
     it.add_argument("-o", "--output", type=Path, default=Path(), metavar="DIR", help="where files go (default: here)")
+    add_kernel(it)
     add_set(it, "values for the file's const and tune names")
     it.add_argument(
         "--emit",
@@ -91,7 +92,7 @@ def _compiled(options: argparse.Namespace) -> list[api.CompiledKernel]:
         if options.set:
             raise HkcUsageError(Diagnostic("HK305", f"the constants of `{options.file}` have their values already"))
         return [api.build_module(source, chip, options.emit, options.debug) for chip in chips]
-    checked = pipeline.check(source, dict(options.set))
+    checked = pipeline.check(source, dict(options.set), options.kernel)
     return [api.build(checked, chip, options.emit, options.debug) for chip in chips]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hkc import api
-from hkc.cli.options import add_set, command, words
+from hkc.cli.options import add_kernel, add_set, command, words
 
 if TYPE_CHECKING:
     from hkc.cli.options import Commands
@@ -31,6 +31,7 @@ def add(commands: Commands) -> None:
     )
     it.add_argument("file", type=Path, metavar="FILE.hk", help="the kernel")
     it.add_argument("--arch", type=words, required=True, metavar="CHIP,…", help="the chips, all on one page")
+    add_kernel(it)
     add_set(it, "values for the file's const and tune names")
     it.add_argument("-o", "--output", type=Path, metavar="FILE", help="where to write (default: STEM.html or NAME.svg)")
     it.add_argument("--figure", metavar="NAME", help="only this picture, as .svg or .png; an unknown name lists all")
@@ -50,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
 
     chips = [load(name) for name in options.arch]
     _check(options)
-    checked = pipeline.check(read(options.file), dict(options.set))
+    checked = pipeline.check(read(options.file), dict(options.set), options.kernel)
     known = [(facts(api.build(checked, chip.name).binary, checked, chip), chip) for chip in chips]
     path, content = _content(options, known)
     if options.json:

@@ -26,6 +26,11 @@ def add_set(to: argparse.ArgumentParser, what: str) -> None:
     )
 
 
+def add_kernel(to: argparse.ArgumentParser) -> None:
+    """The option `--kernel`."""
+    to.add_argument("--kernel", metavar="NAME", help="which kernel is meant, where the file has several")
+
+
 def pairs(text: str) -> list[tuple[str, str]]:
     """`M=1,N=2` as pairs of texts."""
     return [pair(part) for part in text.split(",")]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from hkc import api
 from hkc.cli import debugging
-from hkc.cli.options import add_set, command, count, pair, positive
+from hkc.cli.options import add_kernel, add_set, command, count, pair, positive
 
 if TYPE_CHECKING:
     from hkc.cli.options import Commands
@@ -38,6 +38,7 @@ def add(commands: Commands) -> None:
     )
     it.add_argument("file", type=Path, metavar="FILE.hk", help="the kernel")
     it.add_argument("--arch", metavar="CHIP", help="the chip (default: that of the GPU here)")
+    add_kernel(it)
     add_set(
         it, "values for const and tune names, for dims and for numbers (default for the last two: the file's example)"
     )
@@ -76,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
 
     interpreted = options.device == "reference"
     arch = load(options.arch).name if options.arch is not None else "" if interpreted else api.gpu_arch()
-    checked, settings = trial.check(read(options.file), options.set)
+    checked, settings = trial.check(read(options.file), options.set, options.kernel)
     kernel = pipeline.only_kernel(checked)
     if not kernel.outputs:
         raise error("HK521", f"`{kernel.name}` stores nothing, so there is nothing to compare", kernel.span)

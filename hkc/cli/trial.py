@@ -13,7 +13,6 @@ import numpy as np
 
 from hkc import pipeline
 from hkc.frontend import reference as formulas
-from hkc.frontend.parse import parse
 from hkc.frontend.program import Checked, Kernel
 from hkc.machine.abi import GlobalParam, ScalarParam
 from hkc.reference import Comparison, compare
@@ -31,11 +30,14 @@ FORMULA, MEANING = "the file's reference", "the tile operations"
 """The two oracles: the formula in the file where it has one, else what the ops of the kernel mean."""
 
 
-def check(source: Source, settings: Sequence[tuple[str, str]]) -> tuple[Checked, dict[str, str]]:
-    """The checked file under those settings that name its constants, and the others, which are for the run."""
-    constants = {c.binding.name.name for c in parse(source).constants}
+def check(
+    source: Source, settings: Sequence[tuple[str, str]], kernel: str | None = None
+) -> tuple[Checked, dict[str, str]]:
+    """The checked file under those settings that name its constants, and the others, which are for the run. `kernel`
+    names the one that is meant."""
+    constants = {c.binding.name.name for c in pipeline.parse(source).constants}
     given = dict(settings)
-    checked = pipeline.check(source, {name: text for name, text in given.items() if name in constants})
+    checked = pipeline.check(source, {name: text for name, text in given.items() if name in constants}, kernel)
     return checked, {name: text for name, text in given.items() if name not in constants}
 
 
@@ -101,8 +103,10 @@ def load(param: GlobalParam, path: str) -> Array:
     """
     try:
         array: Array = np.load(Path(path), allow_pickle=False)
-    except (OSError, ValueError, EOFError) as problem:
-        raise error("HK520", f"can't read `{path}`: {problem}") from None
+    except OSError as problem:
+        raise error("HK520", f"can't read `{path}`: {problem.strerror or problem}") from None
+    except (ValueError, EOFError):
+        raise error("HK520", f"`{path}` is no .npy file of numbers") from None
     kind = dtype(param.dtype).numpy
     return array.view(kind) if array.dtype == np.dtype(f"V{kind.itemsize}") else array
 
