@@ -17,8 +17,10 @@ from hkc.machine.abi import Condition, GlobalParam, KernelInfo, Param, ScalarPar
 from hkc.support.dtypes import DType
 from hkc.support.errors import Source, Span
 
-ATOMICS = ("hkc_tile.atomic", "hkc_tile.atomic_fetch", "hkc_tile.compare_and_swap")
-"""The ops that read what they write to."""
+ATOMICS = tuple(
+    f"hkc_tile.{name}" for name in ("atomic", "atomic_masked", "atomic_fetch", "compare_and_swap", "scatter")
+)
+"""The ops that read what they write to, a `scatter` unless it stores."""
 
 
 @dataclass(eq=False, slots=True)
@@ -135,7 +137,8 @@ class Kernel:
     @property
     def inputs(self) -> tuple[str, ...]:
         """The names of the globals that the kernel reads, those of which it changes single elements included."""
-        changed = {v for op in flat(self.body) if op.name in ATOMICS for v in _operands((op,), "dst")}
+        updates = [op for op in flat(self.body) if op.name in ATOMICS and op.attributes.get("kind") != "store"]
+        changed = set(_operands(updates, "dst"))
         return self._names(set(_operands(self.body, "src")) | changed)
 
     @property

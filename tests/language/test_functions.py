@@ -220,6 +220,19 @@ swapped = compare_and_swap(OUT, [29], full[i32, 1](0), full[i32, 1](cast(i, i32)
     np.testing.assert_array_equal(found, wanted)
 
 
+def test_what_is_updated_is_read() -> None:
+    text = """
+kernel k(X: global[i32, M], A: global[i32, M], B: global[i32, M], C: global[i32, M], D: global[i32, M]):
+    x = load(X, [0], [64])
+    atomic_add(A, [0], x, mask=x > 0)
+    scatter_max(B, x, [], x, axis=0)
+    scatter(C, x, [], x, axis=0)
+    store(D, [0], x)
+"""
+    (kernel,) = checked(text).kernels
+    assert kernel.outputs == ("A", "B", "C", "D") and kernel.inputs == ("X", "A", "B")
+
+
 def test_scans_and_reductions_by_functions() -> None:
     head = """
 def affine(a, b, c, d):
