@@ -34,7 +34,7 @@ def add(commands: Commands) -> None:
         "where anything is wrong. Bank conflicts count as wrong only where --only names them, and only above the "
         "bound that was proved.",
     )
-    it.add_argument("file", type=Path, metavar="FILE.hk", help="the kernel")
+    it.add_argument("file", type=Path, metavar="FILE", help="the kernel: FILE.hk, or a Python file, which is not run")
     it.add_argument("--arch", type=words, metavar="CHIP,…", help="the chips (default: all for which it compiles)")
     add_kernel(it)
     add_set(it, "values for const and tune names, for dims and for numbers; a dim that is set stays as it is")

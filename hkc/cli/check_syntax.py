@@ -22,7 +22,9 @@ def add(commands: Commands) -> None:
         "Check syntax, names, shapes and dtypes of kernel files. Prints a line for every file without a "
         "mistake, and the mistakes of the others on stderr.",
     )
-    it.add_argument("files", type=Path, nargs="+", metavar="FILE.hk", help="kernels")
+    it.add_argument(
+        "files", type=Path, nargs="+", metavar="FILE", help="kernels: FILE.hk, or Python files, which are not run"
+    )
 
 
 def run(options: argparse.Namespace) -> int:

@@ -33,7 +33,7 @@ def add(commands: Commands) -> None:
         "STEM.ARCH.SUFFIX, or a report; nothing is written unless everything compiles. Beside a code object lies its "
         "line table, STEM.ARCH.lines.json. The text of a module that --emit has written is compiled from its stage on.",
     )
-    it.add_argument("file", type=Path, metavar="FILE", help="the kernel, FILE.hk, or a module, FILE.mlir")
+    it.add_argument("file", type=Path, metavar="FILE", help="the kernel, FILE.hk or FILE.py, or a module, FILE.mlir")
     it.add_argument("--arch", type=words, required=True, metavar="CHIP,…", help="the chips")
     it.add_argument("-o", "--output", type=Path, default=Path(), metavar="DIR", help="where files go (default: here)")
     add_kernel(it)

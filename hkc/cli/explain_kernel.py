@@ -29,7 +29,7 @@ def add(commands: Commands) -> None:
         "conversions, loops, resources, and the runner-up of each choice. Writes one HTML page that needs nothing "
         "else, or one picture of it, and prints its path; clocks are modelled.",
     )
-    it.add_argument("file", type=Path, metavar="FILE.hk", help="the kernel")
+    it.add_argument("file", type=Path, metavar="FILE", help="the kernel: FILE.hk, or a Python file, which is not run")
     it.add_argument("--arch", type=words, required=True, metavar="CHIP,…", help="the chips, all on one page")
     add_kernel(it)
     add_set(it, "values for the file's const and tune names")

@@ -68,7 +68,7 @@ def _report(bug: HkcBug, words: Sequence[str]) -> int:
 
     folder = bug.reproducer
     if folder is None:
-        files = {Path(word).name: _content(word) for word in words if word.endswith(".hk")}
+        files = {Path(word).name: _content(word) for word in words if word.endswith((".hk", ".mlir", ".py"))}
         report = f"{bug.message}\n\n{bug.details}"
         folder = save(pickle.dumps(("hkc.cli:main", (list(words),))), files, report)
     saved = f"reproducer: {folder}\nreplay it: {command(folder)}" if folder else bug.details

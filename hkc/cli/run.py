@@ -36,7 +36,7 @@ def add(commands: Commands) -> None:
         "kernel's own operations stand in. Outputs start out as NaN (bytes 0x5A for whole numbers), so that elements "
         "never written show.",
     )
-    it.add_argument("file", type=Path, metavar="FILE.hk", help="the kernel")
+    it.add_argument("file", type=Path, metavar="FILE", help="the kernel: FILE.hk, or a Python file, which is not run")
     it.add_argument("--arch", metavar="CHIP", help="the chip (default: that of the GPU here)")
     add_kernel(it)
     add_set(

@@ -181,3 +181,13 @@ def _mlir_opt(text: str) -> subprocess.CompletedProcess[str]:
     assert MLIR_OPT is not None
     command = [MLIR_OPT, f"--irdl-file={ROOT / 'dialects/tile.irdl'}", "-"]
     return subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+
+
+def test_a_crash_in_a_pass_is_contained(hkc: Hkc) -> None:
+    claimed = '{hkc.forms = ["entries", "lds_mapped", "numbered"], hkc.chip'
+    marks = 'f(%x: tensor<16x64xf16>) attributes {hkc.kernel, hkc.entry = "aligned"} {'  # and no number of waves
+    Path("x.mlir").write_text(TILES.replace("{hkc.chip", claimed).replace("f(%x: tensor<16x64xf16>) {", marks))
+    ran = hkc("opt", "x.mlir", "-p", "lower_tile_to_wave")
+    assert ran.code == 70 and "reproducer: " in ran.err
+    (folder,) = Path().glob("hkc-bug-*")
+    assert (folder / "module.mlir").read_text() == Path("x.mlir").read_text()
