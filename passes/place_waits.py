@@ -9,7 +9,7 @@ from hkc.dialects.forms import kernels
 from hkc.dialects.load import create
 from hkc.dialects.types import OpaqueType
 from hkc.dialects.wave.lds import buffer_map
-from hkc.dialects.wave.sync import AsyncMark, Barrier, Wait, WaitAsync
+from hkc.dialects.wave.sync import Barrier, Wait
 from hkc.passes.define import Pass
 from hkc.support.mlir import ir
 from hkc.targets.chip import Chip
@@ -55,10 +55,8 @@ class PlaceWaits(Pass):
             _flow(block, _State(), places)
             for op, copying in places.items():
                 with ir.InsertionPoint(op), op.location:
-                    if copying:
-                        create(AsyncMark)
-                        create(WaitAsync)
-                    create(Wait, lgkm=0)
+                    # Not by marks: LLVM forgets the copies before a mark where another follows with none in between.
+                    create(Wait, lgkm=0, **({"vm": 0} if copying else {}))
                     create(Barrier)
 
 
