@@ -56,7 +56,7 @@ class PlaceWaits(Pass):
             for op, copying in places.items():
                 with ir.InsertionPoint(op), op.location:
                     # Not by marks: LLVM forgets the copies before a mark where another follows with none in between.
-                    create(Wait, lgkm=0, **({"vm": 0} if copying else {}))
+                    create(Wait, lgkm=0, vm=0 if copying else -1)
                     create(Barrier)
 
 
