@@ -17,10 +17,9 @@ from hkc.machine.abi import Condition, GlobalParam, KernelInfo, Param, ScalarPar
 from hkc.support.dtypes import DType
 from hkc.support.errors import Source, Span
 
-ATOMICS = tuple(
-    f"hkc_tile.{name}" for name in ("atomic", "atomic_masked", "atomic_fetch", "compare_and_swap", "scatter")
-)
-"""The ops that read what they write to, a `scatter` unless it stores."""
+SCATTER = "hkc_tile.scatter"
+ATOMICS = tuple(f"hkc_tile.{name}" for name in ("atomic", "atomic_masked", "atomic_fetch", "compare_and_swap"))
+"""The ops that read what they write to; a `scatter` of some kind does, too."""
 
 
 @dataclass(eq=False, slots=True)
@@ -137,7 +136,9 @@ class Kernel:
     @property
     def inputs(self) -> tuple[str, ...]:
         """The names of the globals that the kernel reads, those of which it changes single elements included."""
-        updates = [op for op in flat(self.body) if op.name in ATOMICS and op.attributes.get("kind") != "store"]
+        updates = [
+            op for op in flat(self.body) if op.name in ATOMICS or (op.name == SCATTER and "kind" in op.attributes)
+        ]
         changed = set(_operands(updates, "dst"))
         return self._names(set(_operands(self.body, "src")) | changed)
 
