@@ -12,7 +12,9 @@ from hkc.frontend.codes import CODES
 from hkc.frontend.functions import FUNCTIONS, Function
 from hkc.frontend.library import MODULES, OPTIONS, SPECIAL
 from hkc.frontend.making import SHAPED, SHAPED_DOCS
+from hkc.frontend.signature import HINTS
 from hkc.support.dtypes import DTYPES, DType
+from hkc.targets.chip import Chip, load, names
 
 ROOT = Path(__file__).resolve().parents[1]
 MADE = "Made by `python -m hkc.frontend.manual`; a test compares."
@@ -25,7 +27,7 @@ def made() -> dict[Path, str]:
 
 def page() -> str:
     """The reference of the language."""
-    parts = [_START.format(made=MADE), _grammar(), _dtypes(), _functions(), _codes()]
+    parts = [_START.format(made=MADE, example=EXAMPLE), _grammar(), _dtypes(), _hints(), _functions(), _codes()]
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -43,7 +45,8 @@ Rules that hold everywhere:
 * Tiles broadcast as in NumPy: from the right, extents are equal or one of them is 1. An extent is a power of two or a
   multiple of 16.
 * `//` and `%` round down, as in Python; `/` divides floats only. A division by zero is not defined.
-* Elements outside a tensor are never touched: loads give their `fill`, stores drop them. Offsets may be negative.
+* Elements outside a tensor are never touched: loads give their `fill`, stores drop them. Offsets may be negative. A
+  `fill` that is left out is 0 (`False` for bools), in registers as on the way through LDS.
 * Conditions of `if`, `while` and `… if … else …` are single bools, the same for the whole workgroup. What is known at
   compile time is decided there. `and` and `or` compute both sides unless the first is known at compile time;
   `& | ^ ~` work on bools and integers element by element.
@@ -52,8 +55,44 @@ Rules that hold everywhere:
 * `for k in range(start, stop, step)` takes bounds and steps known at run time; a run-time step of 0 runs no times.
 * Functions (`def`) are inlined. They see the constants of the file and their own arguments, return in their last line,
   and can't call themselves.
+* There is no `break`, `continue` or early `return`: a `while` says in its condition when to stop, and an `if` holds
+  what is to be skipped.
+* Several values can have one name: `pair = (a, b)`, `pair[0]`, `a, b = pair`. Functions take and return them, and they
+  change in loops and branches as single values do.
 * Shifts by the width of the dtype or more are not defined.
+
+A kernel with most of this, which a test checks and runs:
+
+```hk
+{example}```
 """
+
+EXAMPLE = """# For each row: its largest element, the first place of that, and the sum of all elements above LEAST.
+const LEAST = 0.5
+tune ROWS = 16 in [16, 32], COLUMNS = 64 in [64, 128] where ROWS * COLUMNS <= 4096
+
+def better(a, i, b, j):
+    return where(b > a, b, a), where(b > a, j, i)
+
+kernel peaks(X: global[f32, M, N], HIGH: global[f32, M], PLACE: global[i32, M], ABOVE: global[f32, M]) with waves=4:
+    row = tile_ids(cdiv(M, ROWS)) * ROWS
+    best = (full[f32, ROWS](-inf), zeros[i32, ROWS])
+    total = zeros[f32, ROWS]
+    for start in range(0, N, COLUMNS):
+        x = load(X, [row, start], [ROWS, COLUMNS], fill=-inf)
+        columns = iota[ROWS, COLUMNS](axis=1) + cast(start, i32)
+        best = better(best[0], best[1], max(x, axis=1), argmax(x, axis=1) + cast(start, i32))
+        total += sum(where(x > LEAST, x, 0.0), axis=1)
+        assert columns >= 0, "no column lies before the first"
+    high, place = best
+    store(HIGH, [row], high)
+    store(PLACE, [row], place)
+    store(ABOVE, [row], total)
+
+example M = 20, N = 100
+reference HIGH = max(X, axis=1)
+"""
+"""The kernel of the page."""
 
 
 def _grammar() -> str:
@@ -62,9 +101,38 @@ def _grammar() -> str:
     return "\n".join(["## Grammar", "", "```lark", text.rstrip(), "```", ""])
 
 
+SMALL = tuple(d.name for d in DTYPES.values() if d.is_narrow and d.bits < 8)
+"""Floats that only products with scales take."""
+
+
 def _dtypes() -> str:
-    rows = [f"| `{d.name}` | {d.bits} | {_kind(d)} |" for d in DTYPES.values()]
-    return "\n".join(["## Dtypes", "", "| name | bits | what it is |", "|---|---|---|", *rows, ""])
+    chips = [load(name) for name in names()]
+    rows = [
+        f"| `{d.name}` | {d.bits} | {_kind(d)} | {' | '.join(_abilities(c, d) for c in chips)} |"
+        for d in DTYPES.values()
+    ]
+    head = f"| name | bits | what it is | {' | '.join(c.name for c in chips)} |"
+    return "\n".join(["## Dtypes", "", head, "|---|---|---|" + "---|" * len(chips), *rows, ""])
+
+
+def _abilities(chip: Chip, d: DType) -> str:
+    """What a chip does with a dtype besides moving and converting it."""
+    able = {
+        "arithmetic": chip.dtypes.arithmetic,
+        "exponentials": chip.dtypes.transcendental,
+        "atomics": chip.dtypes.atomic_add,
+        "`dot`": {x for row in chip.mfmas if not row.scaled for x in (row.a, row.b) if x not in SMALL},
+        "`dot_scaled`": {x for row in chip.mfmas if row.scaled for x in (row.a, row.b)},
+        "its own conversions": chip.eight_bits.values(),
+    }
+    return ", ".join(what for what, dtypes in able.items() if d.name in dtypes) or "moves and casts"
+
+
+def _hints() -> str:
+    """What may stand after `with` on a kernel's first line."""
+    rows = [f"* `{name}`: {', '.join(map(str, legal))}" for name, legal in HINTS.items()]
+    start = "`kernel name(…) with waves=4, stages=2:` asks for what hkc else chooses; what can't be had is an error."
+    return "\n".join(["## Hints", "", start, "", *rows, ""])
 
 
 def _kind(d: DType) -> str:
