@@ -143,6 +143,7 @@ def stages() -> dict[str, tuple[Pass, ...]]:
     from hkc.passes.peel_ragged_loops import PeelRaggedLoops
     from hkc.passes.pipeline_loops import PipelineLoops
     from hkc.passes.place_waits import PlaceWaits
+    from hkc.passes.plan_registers import PlanRegisters
     from hkc.passes.schedule_waves import ScheduleWaves
     from hkc.passes.select_layouts import SelectLayouts
     from hkc.passes.split_entries import SplitEntries
@@ -162,7 +163,7 @@ def stages() -> dict[str, tuple[Pass, ...]]:
             StageThroughLds(),
             SwizzleLds(),
         ),
-        "wave": (LowerTileToWave(), PipelineLoops(), ScheduleWaves(), PlaceWaits()),
+        "wave": (LowerTileToWave(), PipelineLoops(), ScheduleWaves(), PlanRegisters(), PlaceWaits()),
         "rocdl": (LowerWaveToRocdl(),),
     }
 

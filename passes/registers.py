@@ -23,7 +23,8 @@ def _bits(element: Any) -> int:
     return int(element.width) if isinstance(element, (ir.IntegerType, ir.FloatType)) else 32
 
 
-def budget(waves: int, chip: Chip) -> int:
-    """Registers that a wave may use in a workgroup of `waves` waves."""
-    sharing = max(1, -(-waves // chip.compute.simds))
-    return min(chip.registers.file // sharing, chip.registers.vgprs + chip.registers.agprs)
+def budget(waves: int, chip: Chip, occupancy: int | None = None) -> int:
+    """Registers that a wave may use in a workgroup of `waves` waves, with at least `occupancy` waves per SIMD."""
+    sharing = max(1, -(-waves // chip.compute.simds), occupancy or 1)
+    share = chip.registers.file // sharing
+    return min(share - share % chip.registers.granule, chip.registers.vgprs + chip.registers.agprs)

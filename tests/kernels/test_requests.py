@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from matrix_products import CHIPS
-from test_schedules_of_loops import compiled
+from test_schedules_of_loops import KERNEL, compiled
 
 import hkc
 from hkc.support.errors import HkcError
@@ -16,11 +16,11 @@ kernel double(A: global[f32, M], B: global[f32, M]) with HINTS:
 """
 
 
-def refusal(text: str, hints: str, arch: str, **constants: int) -> str:
+def refusal(text: str, hints: str, arch: str, code: str = "HK450", **constants: int) -> str:
     with pytest.raises(HkcError) as caught:
         hkc.compile(text.replace("HINTS", hints), arch, **constants)
     (diagnostic,) = caught.value.diagnostics
-    assert diagnostic.code == "HK450"
+    assert diagnostic.code == code
     assert diagnostic.spans
     return diagnostic.message
 
@@ -39,15 +39,11 @@ def test_requests_without_a_loop_for_them(hints: str, why: str, arch: str) -> No
 
 
 def test_more_stages_than_lds_has_room_for() -> None:
-    from test_schedules_of_loops import KERNEL
-
     message = refusal(KERNEL, "waves=8, stages=4", "gfx950", BM=256, BN=256, BK=64)
     assert message == "`stages=4` can't be honoured: it needs 262144 bytes of LDS, and gfx950 has 163840"
 
 
 def test_ping_pong_of_waves_that_share_no_simd() -> None:
-    from test_schedules_of_loops import KERNEL
-
     assert "where a workgroup has 8" in refusal(KERNEL, "waves=4, schedule=pingpong", "gfx942")
 
 
@@ -64,3 +60,19 @@ def test_what_was_chosen_is_told(arch: str) -> None:
 def test_waves_per_eu_bounds_the_registers(arch: str) -> None:
     few = compiled(arch, "waves=4, waves_per_eu=8", BM=32, BN=32).resources["gemm"]
     assert few.vgpr + few.agpr <= 64
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+def test_loops_that_carry_more_registers_than_a_wave_has(arch: str) -> None:
+    message = refusal(KERNEL, "waves=8, waves_per_eu=4", arch, "HK459", BM=256, BN=256)
+    assert f"but a wave has 128 on {arch}, where a workgroup has 8 waves" in message
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+def test_registers_are_predicted(arch: str) -> None:
+    kernel = compiled(arch, "waves=8", BM=256, BN=256, BK=64)
+    (told,) = (choice.chosen for choice in kernel.binary.choices if choice.subject == "registers")
+    predicted, of, limit, *_ = told.split()
+    taken = kernel.resources["gemm"]
+    assert (of, limit, taken.vgpr_spills) == ("of", "256", 0)
+    assert abs(int(predicted) - taken.vgpr) <= 32
