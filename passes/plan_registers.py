@@ -16,7 +16,6 @@ from hkc.passes.select_layouts import WAVES
 from hkc.support.mlir import ir
 from hkc.targets.chip import Chip
 
-
 LOOPS = ("scf.for", "scf.while")
 
 
