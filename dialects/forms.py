@@ -13,6 +13,7 @@ from typing import Any
 from hkc.dialects.tile.shape import LDS_MAP, keeps_bits
 from hkc.dialects.translate import layout_text
 from hkc.layout import DistributedLayout
+from hkc.layout.within_wave import steps
 from hkc.support.errors import HkcError
 from hkc.support.mlir import ir
 
@@ -98,7 +99,7 @@ def _unstaged(op: Any) -> str | None:
     if op.name != "hkc_tile.convert_layout" or STAGED in op.attributes:
         return None
     source, target = (DistributedLayout.parse(layout_text(v.type) or "") for v in (op.operands[0], op.results[0]))
-    return None if (source.lane, source.wave) == (target.lane, target.wave) else "elements change lanes"
+    return None if steps(source, target) is not None else "elements change waves"
 
 
 def _unmapped(op: Any) -> str | None:

@@ -299,3 +299,18 @@ def loads(graph: LayoutGraph) -> Iterator[Tile]:
     for tile in graph.tiles:
         if not isinstance(tile.value, ir.BlockArgument) and tile.value.owner.name == "hkc_tile.load":
             yield tile
+
+
+def from_memory(value: Any) -> list[Any] | None:
+    """The ops from a load to a tile, the load first, where each result has one use and none moves elements; None where
+    the tile comes from elsewhere."""
+    chain: list[Any] = []
+    while not isinstance(value, ir.BlockArgument) and len(list(value.uses)) == 1:
+        made = value.owner.operation
+        chain.insert(0, made)
+        if made.name == "hkc_tile.load":
+            return chain
+        if made.name != "hkc_tile.transpose":
+            return None
+        value = made.operands[0]
+    return None

@@ -15,10 +15,10 @@ from hkc.dialects.tile.lowering import MFMA, parse_layout
 from hkc.dialects.tile.shape import ConvertLayout
 from hkc.dialects.translate import element_name, layout_text, with_layout
 from hkc.layout import DistributedLayout, blocked
-from hkc.layout.conversion import clocks
+from hkc.layout.conversion import clocks, through_lds
 from hkc.passes.define import Pass
 from hkc.passes.explain import Option, explain
-from hkc.passes.layout_graph import DOTS, LayoutGraph, Layouts, Tile, is_tile, loads
+from hkc.passes.layout_graph import DOTS, LayoutGraph, Layouts, Tile, from_memory, is_tile, loads
 from hkc.passes.lds_accesses import weight
 from hkc.passes.locate import refuse
 from hkc.passes.mfma_choice import DotLayouts, candidates, variants, wave_grids
@@ -226,8 +226,8 @@ class _Search:
         return total + sum(tile.weight * self._load(layouts[tile.number], tile) for tile in loads(self.graph))
 
     def _conversion(self, source: DistributedLayout, target: DistributedLayout, tile: Tile) -> int:
-        transposes = self.chip.has("lds_read_transposed") and tile.itemsize <= 2
-        return clocks(source, target, tile.shape, tile.itemsize, self.chip.lds.access, transposes)
+        way = through_lds if from_memory(tile.value) is not None else clocks
+        return way(source, target, tile.shape, tile.itemsize, self.chip.machine)
 
     def _load(self, layout: DistributedLayout, tile: Tile) -> float:
         """Clocks of the cache for one tile: its lines, and an instruction per access."""

@@ -7,15 +7,21 @@ from typing import Any, ClassVar
 
 from hkc.dialects.forms import STAGED, kernels, walk
 from hkc.dialects.tile.lowering import parse_layout
-from hkc.dialects.translate import layout_text
+from hkc.dialects.translate import element_name, layout_text
+from hkc.layout.conversion import through_lds, within_wave
+from hkc.layout.within_wave import steps
 from hkc.passes.define import Pass
+from hkc.passes.explain import Option, explain
+from hkc.passes.layout_graph import from_memory
+from hkc.support.dtypes import dtype
 from hkc.support.mlir import ir
 from hkc.targets.chip import Chip
 
 
 @dataclass(frozen=True)
 class StageThroughLds(Pass):
-    """A conversion whose elements change lanes or waves is staged through LDS; the others stay in registers.
+    """A conversion whose elements change waves is staged through LDS, and one whose elements change lanes if that is
+    cheaper than instructions between lanes; the others stay in registers.
 
     Before::
 
@@ -39,10 +45,23 @@ class StageThroughLds(Pass):
     def run(self, module: Any, chip: Chip) -> None:
         for function in kernels(module):
             for op in walk(function):
-                if op.name == "hkc_tile.convert_layout" and _crosses(op):
+                if op.name == "hkc_tile.convert_layout" and _goes_through_lds(function, op, chip):
                     op.attributes[STAGED] = ir.UnitAttr.get()
 
 
-def _crosses(op: Any) -> bool:
+def _goes_through_lds(function: Any, op: Any, chip: Chip) -> bool:
+    """The cheaper way, explained where there is a choice. What comes from memory always goes through LDS, where it can
+    arrive while a loop computes."""
     source, target = (parse_layout(layout_text(v.type) or "") for v in (op.operands[0], op.results[0]))
-    return (source.lane, source.wave) != (target.lane, target.wave)
+    plan = steps(source, target)
+    if plan is None or (plan and from_memory(op.operands[0]) is not None):
+        return True
+    if not plan:
+        return False
+    tile = tuple(op.results[0].type.shape), dtype(element_name(op.results[0].type.element_type)).bytes
+    inside = within_wave(source, target, *tile, chip.machine) or 0
+    through = through_lds(source, target, *tile, chip.machine)
+    options = [Option(", ".join(step.text() for step in plan), inside), Option("through LDS", through)]
+    options.sort(key=lambda option: option.clocks)
+    explain(function, op, "conversion", options[0], options[1:])
+    return through < inside

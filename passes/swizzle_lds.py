@@ -20,6 +20,7 @@ from hkc.layout.synthesis import Candidate, Synthesis, synthesise
 from hkc.layout.text import by
 from hkc.passes.define import Pass
 from hkc.passes.explain import Option, explain
+from hkc.passes.layout_graph import from_memory
 from hkc.passes.locate import refuse, span
 from hkc.support.dtypes import dtype
 from hkc.support.errors import HkcError, Note
@@ -118,7 +119,7 @@ def _direct(op: Any, chip: Chip, kind: Kind) -> tuple[Candidate, DistributedLayo
     """The best map for a tile that goes straight from memory to LDS, and which elements each lane then fetches; None
     where it can't: the tile is no plain load used here alone, or lanes can't take 16 bytes. (Narrower copies would need
     four times as many instructions, each with a destination of its own: registers are cheaper.)"""
-    chain = _from_load(op)
+    chain = from_memory(op.operands[0])
     if chain is None or DIRECT_BYTES not in chip.direct_to_lds_bytes:
         return None
     target = parse_layout(layout_text(op.results[0].type) or "")
@@ -134,21 +135,6 @@ def _direct(op: Any, chip: Chip, kind: Kind) -> tuple[Candidate, DistributedLayo
     return (chosen, layout) if loaded.contiguous(loaded.rank - 1) * itemsize == DIRECT_BYTES else None
 
 
-def _from_load(op: Any) -> list[Any] | None:
-    """The ops from a load to a conversion, the load first, where each result has one use and none moves elements."""
-    chain: list[Any] = []
-    value = op.operands[0]
-    while not isinstance(value, ir.BlockArgument) and len(list(value.uses)) == 1:
-        made = value.owner.operation
-        chain.insert(0, made)
-        if made.name == "hkc_tile.load":
-            return chain
-        if made.name != "hkc_tile.transpose":
-            return None
-        value = made.operands[0]
-    return None
-
-
 def _through(chain: list[Any], layout: DistributedLayout) -> DistributedLayout:
     """The layout of the loaded tile where that at the end of a chain is `layout`."""
     for made in reversed(chain[1:]):
@@ -159,7 +145,7 @@ def _through(chain: list[Any], layout: DistributedLayout) -> DistributedLayout:
 
 def _load_directly(op: Any, layout: DistributedLayout) -> None:
     """Let the load and what follows it hold the elements that each lane fetches, and mark them."""
-    chain = _from_load(op) or []
+    chain = from_memory(op.operands[0]) or []
     for i, made in enumerate(chain):
         result = made.results[0]
         result.set_type(with_layout(result.type, _through(chain[i:], layout).text()))

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hkc.layout.banks import conflicts
+from hkc.layout.conversion import Machine
 from hkc.layout.linear import Ints
 from hkc.support.errors import Diagnostic, HkcError, HkcUsageError, error
 from hkc.targets.mfma import Mfma, records
@@ -118,6 +119,17 @@ class Registers:
 
 
 @dataclass(frozen=True)
+class Lanes:
+    """Clocks of a SIMD for one instruction of a wave: within lanes (`valu`), between neighbours (`dpp`), between any
+    lanes (`bpermute`), and the exchange of halves of two registers (`swap`, None where the chip has none)."""
+
+    valu: int
+    dpp: int
+    bpermute: int
+    swap: int | None = None
+
+
+@dataclass(frozen=True)
 class MemorySystem:
     """Caches and memory: bytes, bytes per clock (L1 per compute unit, L2 per channel, both per chiplet), TB/s."""
 
@@ -151,6 +163,7 @@ class Chip:
     dtypes: Dtypes
     compute: Compute
     registers: Registers
+    lanes: Lanes
     memory: MemorySystem
     lds: Lds
     mfmas: tuple[Mfma, ...]
@@ -163,6 +176,8 @@ class Chip:
         registers = self.registers
         self._check(registers.file <= registers.vgprs + registers.agprs, "no wave can use the whole register file")
         self._check(registers.file % registers.granule == 0, "the register file is no multiple of its granule")
+        swaps = self.lanes.swap is not None
+        self._check(swaps == self.has("permlane_swap"), "permlane_swap and the clocks of a swap go together")
         self._check_lds()
         self._check_peaks()
         self._check_mfma_names()
@@ -173,6 +188,11 @@ class Chip:
         them."""
         kind = {"ocp": ("f8e4m3fn", "f8e5m2"), "fnuz": ("f8e4m3fnuz", "f8e5m2fnuz")}[self.fp8]
         return dict(zip(("fp8", "bf8"), kind, strict=True))
+
+    @functools.cached_property
+    def machine(self) -> Machine:
+        """What conversions between layouts cost."""
+        return Machine(self.lds.access, self.has("lds_read_transposed"), self.lanes, self.compute.simds)
 
     def has(self, feature: str) -> bool:
         """Does the chip have one of `FEATURES`? Raises `KeyError` for any other name."""
@@ -265,6 +285,7 @@ def _record(chip: dict[str, Any], mfma: dict[str, Any], lds: dict[str, Any]) -> 
         dtypes=Dtypes(**{name: tuple(names) for name, names in _facts(chip["dtypes"]).items()}),
         compute=Compute(**_facts(chip["compute"])),
         registers=Registers(**_facts(chip["registers"])),
+        lanes=Lanes(**_facts(chip["lanes"])),
         memory=MemorySystem(**_facts(chip["memory"])),
         lds=Lds(accesses=tuple(map(_access, lds.pop("access"))), **_facts(lds)),
         mfmas=tuple(records(mfma)),

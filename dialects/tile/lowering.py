@@ -26,6 +26,7 @@ from hkc.dialects.wave.memory import BUFFER, Buffer
 from hkc.dialects.wave.mfma import Mfma, MfmaScaled
 from hkc.layout import DistributedLayout, LdsMap
 from hkc.layout.exchange import register_sources
+from hkc.layout.within_wave import steps
 from hkc.support.errors import HkcBug
 from hkc.support.mlir import ir
 from hkc.targets.chip import Chip
@@ -295,13 +296,33 @@ class TileLowering(Scalars):
         `project` takes target coordinates [..., dim] to source coordinates. Raises HK406 where an element would have
         to cross lanes.
         """
-        table = register_sources(
-            self.layout(source), self.shape(source), self.layout(target), self.shape(target), project
-        )
-        vectors = self.fragments(source)
-        result = []
-        for fragment in table.tolist():
-            first, registers = fragment[0][0], [r for _, r in fragment]
-            whole = all(f == first for f, _ in fragment) and registers == list(range(self.layout(source).registers))
-            result.append(vectors[first] if whole else build.pack([build.extract(vectors[f], r) for f, r in fragment]))
-        return result
+        held, wanted = ((self.layout(v), self.shape(v)) for v in (source, target))
+        return renamed(self.fragments(source), *held, *wanted, project)
+
+    def move_in_wave(self, source: Any, target: Any) -> list[Any]:
+        """The fragments of `target`, the same tile in another layout, where no element changes its wave."""
+        vectors, layout, shape = self.fragments(source), self.layout(source), self.shape(source)
+        plan = steps(layout, self.layout(target))
+        if plan is None:
+            raise HkcBug(f"elements of {layout} change waves on the way to {self.layout(target)}")
+        for step in plan:
+            vectors = renamed(vectors, layout, shape, step.before, shape)
+            vectors, layout = [self.moved(vector, step) for vector in vectors], step.after
+        return renamed(vectors, layout, shape, self.layout(target), shape)
+
+
+def renamed(
+    vectors: list[Any],
+    layout: DistributedLayout,
+    shape: Sequence[int],
+    wanted: DistributedLayout,
+    wanted_shape: Sequence[int],
+    project: Callable[[Any], Any] = lambda at: at,
+) -> list[Any]:
+    """Fragments of a tile in another layout, by renaming registers: see `register_sources`."""
+    found = []
+    for fragment in register_sources(layout, shape, wanted, wanted_shape, project).tolist():
+        first, registers = fragment[0][0], [r for _, r in fragment]
+        whole = all(f == first for f, _ in fragment) and registers == list(range(layout.registers))
+        found.append(vectors[first] if whole else build.pack([build.extract(vectors[f], r) for f, r in fragment]))
+    return found

@@ -11,8 +11,10 @@ from hkc.dialects.load import create
 from hkc.dialects.tile.functions import EXPANSIONS
 from hkc.dialects.translate import element_name, plain
 from hkc.dialects.wave.ids import LaneId
-from hkc.dialects.wave.lanes import FirstLane, ShuffleXor
+from hkc.dialects.wave.lanes import ExchangeLanes, FirstLane, GatherLanes, ShuffleXor
 from hkc.dialects.wave.sync import TrapUnless
+from hkc.layout.text import commas
+from hkc.layout.within_wave import Step
 from hkc.machine.abi import Print
 from hkc.support.dtypes import DTYPES
 from hkc.support.errors import HkcBug
@@ -55,6 +57,22 @@ class Scalars:
     def shuffle_scalar(self, value: Any, mask: int) -> Any:
         """The element of lane `lane ^ mask`."""
         return build.extract(self.shuffle_xor(build.pack([value]), mask), 0)
+
+    def moved(self, vector: Any, step: Step) -> Any:
+        """A fragment after one step of a conversion within the wave."""
+        size, element = vector.type.shape[0], vector.type.element_type
+        held = self.as_bytes(vector)
+        if step.kind == "gather":
+            gathered = create(GatherLanes, held, columns=commas(step.columns)).result
+            return self.from_bytes(gathered, element)
+        halves = [[r for r in range(size) if r >> step.register & 1 == half] for half in (0, 1)]
+        parts = build.pick(held, halves[0] + halves[1])
+        if step.kind == "swap":
+            parts = create(ExchangeLanes, parts, bit=step.lane).result
+        else:
+            parts = build.select(self.lane_bit(step.lane), build.pick(held, halves[1] + halves[0]), parts)
+        back = sorted(range(size), key=(halves[0] + halves[1]).__getitem__)
+        return self.from_bytes(build.pick(parts, back), element)
 
     def uniform(self, value: Any) -> Any:
         """An element that all lanes agree on, as one that the compiler knows to be uniform."""

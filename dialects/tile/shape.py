@@ -201,7 +201,7 @@ class ConvertLayout:
     """The same tile held in another layout.
 
     The attributes `hkc.lds_map` and `hkc.lds_offset` say through which LDS buffer it goes, once that is decided; a
-    conversion without them moves nothing between lanes.
+    conversion without them moves nothing between waves.
     """
 
     x = operand(TILE)
@@ -222,7 +222,7 @@ class ConvertLayout:
     def lower(low: Any, op: Any) -> None:
         source, target = op.operands[0], op.results[0]
         if LDS_MAP not in op.attributes:
-            low.values[target] = low.rearrange(source, target, lambda at: at)
+            low.values[target] = low.move_in_wave(source, target)
             return
         buffer = low.lds_buffer(op.attributes[LDS_MAP].value, op.attributes[LDS_OFFSET].value)
 

@@ -31,6 +31,7 @@ class Rocdl:
     int_attr = staticmethod(build.int_attr)
     to_index = staticmethod(build.to_index)
     binary = staticmethod(build.binary)
+    cmp = staticmethod(build.cmp)
     mul = staticmethod(build.mul)
     select = staticmethod(build.select)
     if_else = staticmethod(build.if_else)

@@ -3,33 +3,61 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import dataclass
 
 from hkc.layout.accesses import WIDEST, Kind, Timings, Use, run_bits
 from hkc.layout.distributed import DistributedLayout
-from hkc.layout.exchange import Exchange, exchange
 from hkc.layout.lds import Vector
+from hkc.layout.within_wave import LaneCosts, steps
 
 MEETING = 64
 """Clocks for which waves wait for one another around a trip through LDS."""
 
 
+@dataclass(frozen=True)
+class Machine:
+    """What conversions cost on a chip: how the LDS serves instructions, and whether lanes transpose while they read it;
+    instructions between lanes; SIMDs that work side by side."""
+
+    timings: Timings
+    transposes: bool
+    lanes: LaneCosts
+    simds: int
+
+
+def clocks(source: DistributedLayout, target: DistributedLayout, shape: Vector, itemsize: int, machine: Machine) -> int:
+    """Clocks of the cheapest way for one workgroup: 0 where registers are renamed."""
+    inside = within_wave(source, target, shape, itemsize, machine)
+    through = through_lds(source, target, shape, itemsize, machine)
+    return through if inside is None else min(inside, through)
+
+
 @functools.lru_cache(maxsize=4096)
-def clocks(
-    source: DistributedLayout, target: DistributedLayout, shape: Vector, itemsize: int, timings: Timings,
-    transposes: bool,
-) -> int:  # fmt: skip
-    """Clocks of the LDS for one workgroup: 0 where registers are renamed; else the tile is written once and read, with
-    the best dim innermost, free of conflicts (which synthesis nearly always reaches). `transposes`: does the chip have
-    transposed reads?"""
-    if exchange(source, target) <= Exchange.REGISTERS:
-        return 0
-    kinds: list[Kind] = ["read", "read_transposed"] if transposes else ["read"]
+def within_wave(
+    source: DistributedLayout, target: DistributedLayout, shape: Vector, itemsize: int, machine: Machine
+) -> int | None:
+    """Clocks of the busiest SIMD by instructions between lanes, 0 where there are none; None where waves hold other
+    elements."""
+    plan = steps(source, target)
+    if plan is None:
+        return None
+    waves = -(-source.waves // machine.simds)
+    return waves * sum(step.clocks(step.before.fragments(shape), itemsize, machine.lanes) for step in plan)
+
+
+@functools.lru_cache(maxsize=4096)
+def through_lds(
+    source: DistributedLayout, target: DistributedLayout, shape: Vector, itemsize: int, machine: Machine
+) -> int:
+    """Clocks of the LDS: the tile is written once and read, with the best dim innermost, free of conflicts (which
+    synthesis nearly always reaches)."""
+    kinds: list[Kind] = ["read", "read_transposed"] if machine.transposes and itemsize <= 2 else ["read"]
     trips = (
         write + read
         for inner in range(len(shape))
         for kind in kinds
-        if (write := _moves(Use("write", source), inner, shape, itemsize, timings)) is not None
-        and (read := _moves(Use(kind, target), inner, shape, itemsize, timings)) is not None
+        if (write := _moves(Use("write", source), inner, shape, itemsize, machine.timings)) is not None
+        and (read := _moves(Use(kind, target), inner, shape, itemsize, machine.timings)) is not None
     )
     return MEETING + min(trips)
 

@@ -36,7 +36,7 @@ def exchange(source: DistributedLayout, target: DistributedLayout) -> Exchange:
     """
     if source == target:
         return Exchange.IDENTITY
-    held, needed = _on_one_block(source, target)
+    held, needed = on_one_block(source, target)
     registers, lanes = Echelon(map(held.pack, held.register)), Echelon(map(held.pack, held.register + held.lane))
     moved = [_difference(a, b) for a, b in zip(held.lane + held.wave, needed.lane + needed.wave, strict=True)]
     if all(needed.pack(basis) in registers for basis in needed.register):
@@ -79,7 +79,8 @@ def register_sources(
     return table
 
 
-def _on_one_block(a: DistributedLayout, b: DistributedLayout) -> tuple[DistributedLayout, DistributedLayout]:
+def on_one_block(a: DistributedLayout, b: DistributedLayout) -> tuple[DistributedLayout, DistributedLayout]:
+    """Both layouts over the smallest block that holds both blocks. Raises HK403 unless rank, lanes and waves agree."""
     if (a.rank, a.lanes, a.waves) != (b.rank, b.lanes, b.waves):
         raise error("HK403", f"`{a}` and `{b}` differ in rank, lanes or waves")
     block = tuple(map(max, a.block, b.block))

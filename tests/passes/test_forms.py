@@ -31,8 +31,14 @@ ROWS = '#hkc_tile.layout<"16x64 r(0,1 0,2 0,4 8,0) l(0,8 0,16 0,32 1,0 2,0 4,0) 
 COLUMNS = '#hkc_tile.layout<"16x64 r(0,1 0,2 0,4 8,0) l(1,0 2,0 4,0 0,8 0,16 0,32) w()">'
 
 
-def tiles(attributes: str, target: str = COLUMNS, shape: str = "16x64") -> str:
-    source = f"tensor<{shape}xf16, {ROWS}>"
+TWO_WAVES = tuple(
+    f'#hkc_tile.layout<"16x64 r(0,2 0,4 {register}) l(0,8 0,16 0,32 1,0 2,0 4,0) w({wave})">'
+    for register, wave in (("0,1", "8,0"), ("8,0", "0,1"))
+)
+
+
+def tiles(attributes: str, target: str = COLUMNS, shape: str = "16x64", held: str = ROWS) -> str:
+    source = f"tensor<{shape}xf16, {held}>"
     op = f'%y = "hkc_tile.convert_layout"(%x) {attributes} : ({source}) -> tensor<{shape}xf16, {target}>'
     return f"func.func @f(%x: {source}) {{\n{op}\nreturn\n}}"
 
@@ -51,7 +57,7 @@ TWINS: dict[str, tuple[str, str]] = {
     ),
     "cuts_staged": (regrouped("{hkc.staged}"), regrouped("")),
     "layouts": (tiles(""), "func.func @f(%x: tensor<16x64xf16>) {\nreturn\n}"),
-    "staged": (tiles("{hkc.staged}"), tiles("")),
+    "staged": (tiles("{hkc.staged}"), tiles("", TWO_WAVES[1], held=TWO_WAVES[0])),
     "lds_mapped": (tiles(f"{{hkc.staged, {MAP}}}"), tiles("{hkc.staged}")),
     "entries": (
         'func.func @k() attributes {hkc.kernel, hkc.entry = "general"} {\nreturn\n}',

@@ -86,6 +86,7 @@ def copy(tmp_path):
         ("chip", '"xf32"', '"xf33"', "xf33"),
         ("chip", "clock_ghz = 2.1", "clock_ghz = 2.2", "fastest instruction gives"),
         ("chip", "chiplets = 8", "chiplets = 7", "chiplets differ"),
+        ("chip", "dpp = 4", "dpp = 4\nswap = 4", "clocks of a swap"),
         ("chip", "file = 512", "file = 1024", "register file"),
         ("chip", "granule = 8", "granule = 8\nbanks = 4", "unexpected keyword"),
         ("mfma", "v_mfma_f32_16x16x16_bf16", "v_mfma_f32_16x16x16_f16", "same name"),
