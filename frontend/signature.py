@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -17,16 +18,24 @@ from hkc.machine.abi import Aligned, Condition, GlobalParam, Param, ScalarParam,
 from hkc.support.dtypes import DTYPES, DType
 from hkc.support.errors import Diagnostic, HkcError, error
 
+ALIGNMENTS = (2, 4, 8, 16, 32, 64, 128, 256)
 HINTS: dict[str, tuple[int | str, ...]] = {
     "waves": (1, 2, 4, 8, 16),
     "schedule": ("pingpong", "plain"),
     "stages": (1, 2, 3, 4),
     "waves_per_eu": (1, 2, 3, 4, 5, 6, 7, 8),
+    "mfma": (),
+    "swizzle": ("none", "pad", "xor"),
+    "align": ALIGNMENTS,
 }
 """The hints that have an effect, with their legal values: whole numbers or words."""
-ALIGNMENTS = (2, 4, 8, 16, 32, 64, 128, 256)
+TEXTS = {
+    "mfma": (r"\d+x\d+x\d+|v_mfma_\w+", '"16x16x32"'),
+    "swizzle": (r"\d+\^\d+(,\d+\^\d+)*", '"4^7,5^8"'),
+}
+"""The hints that may also be a text of a certain form, and an example of it."""
 DECLARED = "global[f16, M, N](align=16, contiguous=True)"
-LATER_HINTS = ("unroll", "mfma", "swizzle", "align")
+LATER_HINTS = ("unroll",)
 
 
 @dataclass
@@ -118,8 +127,7 @@ class Signature:
                     raise error(
                         "HK307", f"`align` is one of {legal} (bytes), not {describe(value)}", keyword.value.span
                     )
-                self.conditions.append(Aligned(name, value))
-                self.conditions += [StrideMultiple(name, d, value) for d in range(rank - 1)]
+                self._aligned(name, rank, value)
             elif keyword.name.name == "contiguous":
                 if not isinstance(value, bool):
                     raise error("HK208", f"True or False is needed here, not {describe(value)}", keyword.value.span)
@@ -156,6 +164,8 @@ class Signature:
         for binding in bindings:
             try:
                 found[binding.name.name] = self._hint(binding, found)
+                if binding.name.name == "align":
+                    self._align_all(binding)
             except HkcError as problem:
                 self.diagnostics += problem.diagnostics
             except Silenced:
@@ -173,20 +183,36 @@ class Signature:
         if word.name in found:
             raise error("HK304", f"the hint `{word.name}` is given twice", word.span)
         legal = HINTS[word.name]
-        chosen = _word(binding.value, legal)
+        pattern, example = TEXTS.get(word.name, ("", ""))
+        chosen = _word(binding.value, legal, pattern)
         if chosen is not None:
             return chosen
+        known = ", ".join([*map(str, legal), *([f"a text like {example}"] if example else [])])
+        if isinstance(binding.value, syntax.Text):
+            raise error("HK307", f"`{word.name}` is one of {known}, not `{binding.value.text}`", binding.value.span)
         value = compile_time(binding.value, self.names, "a hint")
         if not isinstance(value, int) or isinstance(value, bool) or value not in legal:
-            raise error(
-                "HK307",
-                f"`{word.name}` is one of {', '.join(map(str, legal))}, not {describe(value)}",
-                binding.value.span,
-            )
+            raise error("HK307", f"`{word.name}` is one of {known}, not {describe(value)}", binding.value.span)
         return value
 
+    def _align_all(self, binding: syntax.Binding) -> None:
+        """The hint `align` demands of every tensor what `global[…](align=…)` demands of one; that one goes first."""
+        own = {c.param for c in self.conditions if isinstance(c, Aligned)}
+        rest = [p for p in self.params if isinstance(p, GlobalParam) and p.name not in own]
+        if not rest:
+            why = "no tensor of this kernel is without an `align` of its own"
+            raise error("HK308", f"the hint `align` has no effect: {why}", binding.name.span, hint="leave it out")
+        value = compile_time(binding.value, self.names, "a hint")
+        assert isinstance(value, int)  # _hint saw to it
+        for param in rest:
+            self._aligned(param.name, len(param.dims), value)
 
-def _word(expr: syntax.Expr, legal: tuple[int | str, ...]) -> str | None:
-    """The word that a hint's value is; in Python it stands in quotes."""
+    def _aligned(self, name: str, rank: int, value: int) -> None:
+        self.conditions.append(Aligned(name, value))
+        self.conditions += [StrideMultiple(name, d, value) for d in range(rank - 1)]
+
+
+def _word(expr: syntax.Expr, legal: tuple[int | str, ...], pattern: str) -> str | None:
+    """The word that a hint's value is, or its text of a certain form; in Python words stand in quotes."""
     word = expr.name if isinstance(expr, syntax.Name) else expr.text if isinstance(expr, syntax.Text) else None
-    return word if word in legal else None
+    return word if word is not None and (word in legal or re.fullmatch(pattern, word)) else None

@@ -22,18 +22,26 @@ WIDEST = 16
 """Bytes per lane of the widest LDS read: a lane's run along k that is worth having."""
 
 
-def candidates(chip: Chip, a: str, b: str, acc: str, extents: Extents, scaled: bool = False) -> tuple[Mfma, ...]:
+def candidates(
+    chip: Chip, a: str, b: str, acc: str, extents: Extents, scaled: bool = False, wanted: str | None = None
+) -> tuple[Mfma, ...]:
     """Matrix instructions, scaled ones or the others, for a dot of (m, n, k), the best first: the rate at which they do
     the dot's own products, then the smaller result.
 
     Rows and columns beyond the dot are computed and dropped. Along k instructions divide the dot where any does;
     scaled ones must, since they can't leave scales out.
-    A lowered `dot` hands its operands over exchanged, so the instruction's rows are the dot's columns.
+    `wanted` leaves the instructions of that shape or mnemonic. A lowered `dot` hands its operands over exchanged, so
+    the instruction's rows are the dot's columns.
     """
-    rows = chip.mfma_for(b, a, acc, scaled)
+    rows = [r for r in chip.mfma_for(b, a, acc, scaled) if wanted in (None, r.mnemonic, shape_text(r))]
     exact = [r for r in rows if extents[2] % r.k == 0]
     fitting = exact if exact or scaled else rows
     return tuple(sorted(fitting, key=lambda r: (-useful_rate(r, extents), r.m * r.n, r.mnemonic)))
+
+
+def shape_text(row: Mfma) -> str:
+    """How an instruction's shape is written: `16x16x32`."""
+    return f"{row.m}x{row.n}x{row.k}"
 
 
 def useful_rate(row: Mfma, extents: Extents) -> float:
@@ -69,15 +77,16 @@ def variants(
     waves: int,
     chained: bool = False,
     scaled: bool = False,
+    wanted: str | None = None,
 ) -> Iterator[DotLayouts]:
     """Ways to compute a dot whose legality was checked, the most usual first.
 
     Each instruction of the best rate, with each good grid of waves; waves that find no work hold copies. The order
     along k is free, as long as both operands have the same: by default each lane holds a run as long as the widest LDS
     read; with `chained` the order in which lanes hold an accumulator is offered too, so that one dot's result may be
-    another's operand as it lies.
+    another's operand as it lies. With `wanted`, a shape or a mnemonic, only that instruction is taken.
     """
-    rows = candidates(chip, *dtypes, extents, scaled)
+    rows = candidates(chip, *dtypes, extents, scaled, wanted)
     best = useful_rate(rows[0], extents)
     for row in (r for r in rows if useful_rate(r, extents) == best):
         for grid in wave_grids(-(-extents[0] // row.n), -(-extents[1] // row.m), waves):

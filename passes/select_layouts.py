@@ -21,7 +21,7 @@ from hkc.passes.explain import Option, explain
 from hkc.passes.layout_graph import DOTS, LayoutGraph, Layouts, Tile, from_memory, is_tile, loads
 from hkc.passes.lds_accesses import weight
 from hkc.passes.locate import refuse
-from hkc.passes.mfma_choice import DotLayouts, candidates, variants, wave_grids
+from hkc.passes.mfma_choice import DotLayouts, candidates, shape_text, variants, wave_grids
 from hkc.passes.requests import requested
 from hkc.support.dtypes import dtype
 from hkc.support.mlir import ir, passmanager
@@ -67,6 +67,7 @@ class SelectLayouts(Pass):
 
     def run(self, module: Any, chip: Chip) -> None:
         for function in kernels(module):
+            _check_request(function, chip)
             waves = _waves(function, chip)
             function.attributes[WAVES] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), waves)
             graph = LayoutGraph(function)
@@ -96,6 +97,22 @@ def _is_scaled(op: Any) -> bool:
     return bool(op.name == "hkc_tile.dot_scaled")
 
 
+def _check_request(function: Any, chip: Chip) -> None:
+    """Refuse a request for a matrix instruction that some dot can't have, or that no dot is there for."""
+    asked = requested(function, "mfma")
+    dots = [op for op in walk(function) if op.name in DOTS]
+    if asked is not None and not dots:
+        why = f"`mfma={asked}` can't be honoured: this kernel has no dot"
+        raise refuse(function, "HK450", why, hint="leave it out")
+    for op in dots:
+        extents, scaled = _dot_extents(op), _is_scaled(op)
+        if not candidates(chip, *_dot_dtypes(op), extents, scaled, asked):
+            shapes = dict.fromkeys(map(shape_text, candidates(chip, *_dot_dtypes(op), extents, scaled)))
+            a, b, acc = _dot_dtypes(op)
+            why = f"`mfma={asked}` can't be honoured: {chip.name} has no such instruction for {a} x {b} into {acc}"
+            raise refuse(op, "HK450", why, hint=f"for this dot there are {', '.join(shapes)}")
+
+
 def _waves(function: Any, chip: Chip) -> int:
     """Waves per workgroup: the hint, else as many of four as every dot can share without copies, or tiles can fill."""
     asked = requested(function, "waves")
@@ -106,7 +123,8 @@ def _waves(function: Any, chip: Chip) -> int:
     for op in walk(function):
         elements = max([elements, *(math.prod(r.type.shape) for r in op.results if is_tile(r))])
         if op.name in DOTS:
-            row = candidates(chip, *_dot_dtypes(op), _dot_extents(op), _is_scaled(op))[0]
+            wanted = requested(function, "mfma")
+            row = candidates(chip, *_dot_dtypes(op), _dot_extents(op), _is_scaled(op), wanted)[0]
             m, n, _ = _dot_extents(op)
             counts.append(math.prod(wave_grids(-(-m // row.n), -(-n // row.m), 4)[0]))
     lanes = chip.compute.wave
@@ -167,7 +185,8 @@ class _Search:
         results = {self.graph.number(dot.results[0]) for dot in self.graph.dots}
         operands = [self.graph.number(op.operands[i]) for i in _factors(op)[:2]]
         chained = any(results & self.graph.like(tile) for tile in operands)
-        return variants(self.chip, _dot_dtypes(op), _dot_extents(op), self.waves, chained, _is_scaled(op))
+        wanted = requested(self.graph.function, "mfma")
+        return variants(self.chip, _dot_dtypes(op), _dot_extents(op), self.waves, chained, _is_scaled(op), wanted)
 
     # -- the layouts of a choice
 

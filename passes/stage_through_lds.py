@@ -61,7 +61,7 @@ def _goes_through_lds(function: Any, op: Any, chip: Chip) -> bool:
     tile = tuple(op.results[0].type.shape), dtype(element_name(op.results[0].type.element_type)).bytes
     inside = within_wave(source, target, *tile, chip.machine) or 0
     through = through_lds(source, target, *tile, chip.machine)
-    options = [Option(", ".join(step.text() for step in plan), inside), Option("through LDS", through)]
-    options.sort(key=lambda option: option.clocks)
-    explain(function, op, "conversion", options[0], options[1:])
+    ways = Option(", ".join(step.text() for step in plan), inside), Option("through LDS", through)
+    chosen, other = ways if inside <= through else reversed(ways)
+    explain(function, op, "conversion", chosen, [other])
     return through < inside

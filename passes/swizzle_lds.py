@@ -22,6 +22,7 @@ from hkc.passes.define import Pass
 from hkc.passes.explain import Option, explain
 from hkc.passes.layout_graph import from_memory
 from hkc.passes.locate import refuse, span
+from hkc.passes.requests import requested
 from hkc.support.dtypes import dtype
 from hkc.support.errors import HkcError, Note
 from hkc.support.mlir import ir
@@ -64,6 +65,7 @@ class SwizzleLds(Pass):
         for function in kernels(module):
             staged = [op for op in walk(function) if STAGED in op.attributes]
             buffers = [_Buffer(op, _mapped(function, op, chip)) for op in staged]
+            _check_request(function, [buffer.map for buffer in buffers])
             _place(function, buffers, chip)
 
 
@@ -90,12 +92,13 @@ def _mapped(function: Any, op: Any, chip: Chip) -> LdsMap:
 def _choose(function: Any, op: Any, chip: Chip) -> LdsMap:
     """The best map for a conversion's write and read, whether the read is a transposed one, and whether the tile goes
     straight from memory to LDS: wherever that costs no more clocks, since it takes no registers and no instructions."""
-    plain, transposed = syntheses(op, chip)
+    style = requested(function, "swizzle") or ""
+    plain, transposed = syntheses(op, chip, style)
     kind: Kind = "read"
     chosen = plain.chosen
     if transposed is not None and transposed.chosen.rank < plain.chosen.rank:
         chosen, kind = transposed.chosen, "read_transposed"
-    direct = _direct(op, chip, kind)
+    direct = _direct(op, chip, kind, style)
     others = [c for s in (plain, transposed) if s is not None for c in (s.chosen, s.runner_up) if c is not None]
     if direct is not None and direct[0].accesses[-1].total <= chosen.accesses[-1].total:
         chosen = direct[0]
@@ -115,7 +118,23 @@ def _option(candidate: Candidate, way: str) -> Option:
     return Option(f"{candidate.map}, {way} ({costs})", candidate.clocks)
 
 
-def _direct(op: Any, chip: Chip, kind: Kind) -> tuple[Candidate, DistributedLayout] | None:
+def _check_request(function: Any, maps: Sequence[LdsMap]) -> None:
+    """A request for a kind of maps that changes nothing is refused."""
+    asked = requested(function, "swizzle")
+    if asked is None:
+        return
+    if not maps:
+        raise _not_honoured(function, asked, "no tile of this kernel goes through LDS")
+    if asked == "xor" and not any(lds.xor for lds in maps):
+        raise _not_honoured(function, asked, "no XOR map is better than plain blocks for any tile of this kernel")
+
+
+def _not_honoured(op: Any, asked: str, why: str) -> Exception:
+    hint = "leave it out, and the map that costs the fewest clocks is chosen"
+    return refuse(op, "HK450", f"`swizzle={asked}` can't be honoured: {why}", hint=hint)
+
+
+def _direct(op: Any, chip: Chip, kind: Kind, style: str) -> tuple[Candidate, DistributedLayout] | None:
     """The best map for a tile that goes straight from memory to LDS, and which elements each lane then fetches; None
     where it can't: the tile is no plain load used here alone, or lanes can't take 16 bytes. (Narrower copies would need
     four times as many instructions, each with a destination of its own: registers are cheaper.)"""
@@ -125,7 +144,7 @@ def _direct(op: Any, chip: Chip, kind: Kind) -> tuple[Candidate, DistributedLayo
     target = parse_layout(layout_text(op.results[0].type) or "")
     shape, itemsize = _tile(op)
     try:
-        chosen = synthesise(shape, itemsize, (Use(kind, target),), chip.lds.access, DIRECT_BYTES).chosen
+        chosen = synthesise(shape, itemsize, (Use(kind, target),), chip.lds.access, DIRECT_BYTES, style).chosen
     except HkcError:
         return None  # no map keeps as many bytes together
     layout = direct_layout(chosen.map, target.waves, target.lanes, DIRECT_BYTES)
@@ -160,16 +179,26 @@ def _tile(op: Any) -> tuple[tuple[int, ...], int]:
     return shape, dtype(element_name(kind.element_type)).bytes
 
 
-def syntheses(op: Any, chip: Chip) -> tuple[Synthesis, Synthesis | None]:
-    """The best maps for a conversion with a plain read, and with a transposed one where chip and layouts allow it."""
+def syntheses(op: Any, chip: Chip, style: str) -> tuple[Synthesis, Synthesis | None]:
+    """The best maps (of a style, if one is asked for) for a conversion with a plain read, and with a transposed one
+    where chip and layouts allow it."""
     source, target = (parse_layout(layout_text(v.type) or "") for v in (op.operands[0], op.results[0]))
     shape, itemsize = _tile(op)
-    write = Use("write", source)
-    plain = synthesise(shape, itemsize, (write, Use("read", target)), chip.lds.access)
+
+    def best(kind: Kind) -> Synthesis:
+        uses = Use("write", source), Use(kind, target)
+        return synthesise(shape, itemsize, uses, chip.lds.access, style=style)
+
+    try:
+        plain = best("read")
+    except HkcError as problem:
+        if not style:
+            raise
+        raise _not_honoured(op, style, f"no such map of the {by(shape)} tile serves its accesses") from problem
     if itemsize > 2 or not chip.has("lds_read_transposed"):
         return plain, None
     try:
-        return plain, synthesise(shape, itemsize, (write, Use("read_transposed", target)), chip.lds.access)
+        return plain, best("read_transposed")
     except HkcError:
         return plain, None  # no transposed read gives this layout
 

@@ -12,7 +12,7 @@ import functools
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import xor
 
 from hkc.layout.accesses import TRANSPOSED_BYTES, Timing, Timings, Use, inactive, lane_span, moves, run_bits
@@ -21,7 +21,7 @@ from hkc.layout.lds import LdsMap, Vector
 from hkc.layout.linear import Echelon, Ints
 from hkc.layout.text import by
 from hkc.layout.xor_search import Basis, Demand, insert, search
-from hkc.support.errors import error
+from hkc.support.errors import HkcError, error
 
 GRANULES = (16, 8, 4)
 """Bytes kept together by the maps that are tried: what the widest, the middle and the narrowest access wants."""
@@ -101,21 +101,27 @@ class Synthesis:
 
 
 @functools.lru_cache(maxsize=512)
-def synthesise(shape: Vector, itemsize: int, uses: tuple[Use, ...], timings: Timings, together: int = 0) -> Synthesis:
+def synthesise(
+    shape: Vector, itemsize: int, uses: tuple[Use, ...], timings: Timings, together: int = 0, style: str = ""
+) -> Synthesis:
     """The best byte map for an LDS tile of this shape, item size in bytes, and all of its uses; `together` is how many
-    bytes it must keep together without any padding (0: as it likes).
+    bytes it must keep together without any padding (0: as it likes). `style` asks for one kind of maps alone: `none`
+    (plain blocks), `pad` (padded rows), `xor`, or these XOR pairs (`4^7,5^8`).
 
     Searched: every dim innermost, granules of 4 to 16 bytes, blocks as large as what the lanes of an access span or
     whole rows, with XOR maps; padded rows where none of those is free of conflicts. Raises HK414 where no map serves
-    a transposed read.
+    a transposed read, or none of that style serves the accesses.
     """
     found: list[Candidate] = []
-    for family in sorted(_families(shape, itemsize, uses, timings, together), key=lambda family: family.bound):
+    if style:
+        found = list(_styled(style, shape, itemsize, uses, timings, together))
+    families = () if style else _families(shape, itemsize, uses, timings, together)
+    for family in sorted(families, key=lambda family: family.bound):
         if not found or family.bound <= min(c.rank[:2] for c in found):
             found.append(Candidate(family.best, prove(family.best, uses, timings)))
     if not found:
         raise error("HK414", f"no byte map of a {by(shape)} tile serves all of its accesses")
-    if not together and any(a.cycles > a.minimum for a in min(found, key=lambda c: c.rank).accesses):
+    if not together and not style and any(a.cycles > a.minimum for a in min(found, key=lambda c: c.rank).accesses):
         found += [Candidate(lds, prove(lds, uses, timings)) for lds in _padded(shape, itemsize, uses)]
     first, *rest = sorted(found, key=lambda c: c.rank)
     return Synthesis(first, rest[0] if rest else None)
@@ -232,6 +238,26 @@ def _families(shape: Vector, itemsize: int, uses: Sequence[Use], timings: Timing
             fits = max(itemsize, together) <= granule <= block[inner] * itemsize
             if fits and _serves(granule, uses):
                 yield _family(plain, granule, uses, timings)
+
+
+def _styled(
+    style: str, shape: Vector, itemsize: int, uses: Sequence[Use], timings: Timings, together: int
+) -> Iterator[Candidate]:
+    """All maps of a style that serve all uses."""
+    if style == "pad":
+        made = [] if together else list(_padded(shape, itemsize, uses))
+    else:
+        families = _families(shape, itemsize, uses, timings, together)
+        made = [family.best if style == "xor" else family.plain for family in families]
+    for lds in made:
+        try:
+            if style not in ("none", "pad", "xor"):
+                pairs = tuple((int(i), int(j)) for i, j in (pair.split("^") for pair in style.split(",")))
+                lds = replace(lds, xor=pairs)
+            if lds.granule >= together and _serves(lds.granule, uses):
+                yield Candidate(lds, prove(lds, uses, timings))
+        except HkcError:
+            continue  # the block has no such bits, or the map would tear an access apart
 
 
 def _family(plain: LdsMap, granule: int, uses: Sequence[Use], timings: Timings) -> _Family:

@@ -104,14 +104,11 @@ def steps(source: DistributedLayout, target: DistributedLayout) -> tuple[Step, .
     while (step := _next_swap(held, needed)) is not None:
         found.append(step)
         held = step.after
-    if held.lane != needed.lane:
-        rest = _map_lanes(held, needed)
-        if rest is None:
-            return None
-        found += rest
-        held = found[-1].after
     registers = Echelon(map(held.pack, held.register))
-    return tuple(found) if all(held.pack(basis) in registers for basis in needed.register) else None
+    if any(held.pack(basis) not in registers for basis in needed.register):
+        return None
+    rest = _map_lanes(held, needed) if held.lane != needed.lane else []
+    return None if rest is None else (*found, *rest)
 
 
 def _next_swap(held: DistributedLayout, needed: DistributedLayout) -> Step | None:

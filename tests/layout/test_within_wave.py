@@ -64,6 +64,18 @@ def test_bases_in_any_other_order_have_a_plan(source, data):
     check(source, DistributedLayout(source.block, tuple(register), tuple(lane), source.wave), source.block)
 
 
+@settings(max_examples=80, deadline=None)
+@given(layouts(rank=2, lane_bits=4, wave_bits=1, low=1, high=3), st.data())
+def test_copies_of_any_kind_have_right_plans_or_none(source, data):
+    """Lanes that hold the same, registers that hold what lanes hold too."""
+    some = st.sampled_from([(0, 0), *source.register, *source.lane])
+    lane = tuple(data.draw(some) for _ in source.lane)
+    register = tuple(dict.fromkeys((*source.register, *source.lane)))
+    target = DistributedLayout(source.block, tuple(b for b in register if b not in lane and any(b)), lane, source.wave)
+    if steps(source, target) is not None:
+        check(source, target, source.block)
+
+
 def test_copies_in_lanes_are_made_and_dropped():
     one = DistributedLayout((4, 4), ((0, 1),), ((0, 2), (1, 0), (2, 0)), ())
     copies = DistributedLayout((4, 4), ((0, 1), (1, 0)), ((0, 2), (0, 0), (2, 0)), ())
