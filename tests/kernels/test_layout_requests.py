@@ -90,9 +90,9 @@ def test_alignment_of_all_tensors() -> None:
     a, b, wanted = operands("NT", "bf16", 64, 64, 64)
     assert np.array_equal(kernel(a, b), wanted)
     shifted = np.zeros(64 * 64 + 1, a.dtype)[1:].reshape(64, 64)
-    with pytest.raises(HkcError, match="align|multiple"):
+    with pytest.raises(HkcError, match=r"align|multiple"):
         kernel(shifted, b)
-    with pytest.raises(HkcError, match="HK308.*has no effect"):
+    with pytest.raises(HkcError, match=r"HK308.*has no effect"):
         hkc.compile(
             "kernel k(A: global[f32, M](align=4)) with align=16:\n    i = tile_ids(M)\n"
             "    store(A, [i], load(A, [i], [1]))\n",
