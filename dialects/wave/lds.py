@@ -239,6 +239,7 @@ class CopyToLds:
     @staticmethod
     def lower(b: Any, op: Any, *operands: Any) -> list[Any]:
         source, offset, buffer, base, *uniform = operands
+        uniform = [b.op("rocdl.readfirstlane", [u], [u.type]) for u in uniform]
         size, none, aux = op.attributes["bytes"].value, b.i32(0), b.int_attr(0, 32)
         if size not in b.chip.direct_to_lds_bytes:
             widths = b.chip.direct_to_lds_bytes

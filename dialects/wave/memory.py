@@ -70,6 +70,7 @@ class BufferLoad:
         kind = op.results[0].type
         raw = b.raw_type(kind)
         source, offset, *uniform = operands
+        uniform = [b.op("rocdl.readfirstlane", [u], [u.type]) for u in uniform]
         inputs = [source, offset, *(uniform or [b.i32(0)])]
         loaded = b.op("rocdl.raw.ptr.buffer.load", inputs, [raw], aux=b.int_attr(0, 32))
         return [b.from_raw(loaded, kind)]

@@ -36,7 +36,7 @@ def padded(array: np.ndarray) -> np.ndarray:
 @pytest.fixture(scope="module", params=[(f, c) for f in FORMS for c in CHIPS], ids="-".join)
 def product(request: pytest.FixtureRequest) -> tuple[str, CompiledKernel]:
     form, chip = request.param
-    return form, hkc.compile(gemm(form), chip, keep=["asm"], BM=128, BN=128, BK=32)
+    return form, hkc.compile(gemm(form), chip, keep=["asm"], BM=128, BN=128, BK=64)
 
 
 def test_no_branch_and_no_mask(product: tuple[str, CompiledKernel]) -> None:
