@@ -16,13 +16,10 @@ from hkc.emulate.waves import IEEE, Waves
 
 
 def minimum(a: Array, b: Array, ieee: bool) -> Array:
-    """The smaller number; NaN loses, the first of two NaNs too; -0 is below +0.
-
-    With the IEEE mode bit a signalling NaN wins, quieted. Source: the pseudocode of V_MIN_F32 in AMD's ISA guides.
-    """
+    """The smaller number; NaN loses; -0 is below +0. With the IEEE mode bit a signalling NaN wins, quieted."""
     a, b = np.broadcast_arrays(a, b)
     zeros = np.where(np.signbit(a), a, b)
-    result = np.where((a == 0) & (b == 0), zeros, np.where(np.isnan(a), b, np.fmin(a, b)))
+    result = np.where((a == 0) & (b == 0), zeros, np.fmin(a, b))
     return _signals(result, ieee, a, b)
 
 
@@ -30,7 +27,7 @@ def maximum(a: Array, b: Array, ieee: bool) -> Array:
     """The larger number, by the same rules."""
     a, b = np.broadcast_arrays(a, b)
     zeros = np.where(np.signbit(a), b, a)
-    result = np.where((a == 0) & (b == 0), zeros, np.where(np.isnan(a), b, np.fmax(a, b)))
+    result = np.where((a == 0) & (b == 0), zeros, np.fmax(a, b))
     return _signals(result, ieee, a, b)
 
 
