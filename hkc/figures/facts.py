@@ -236,15 +236,16 @@ def _lines(buffer: Buffer) -> set[int | None]:
 
 
 def _buffers(all_buffers: Iterable[LdsBuffer], chip: Chip) -> Iterable[Buffer]:
-    """Buffers with the same map and accesses are copies of one."""
+    """Buffers that are read alike are copies of one. Of their accesses those of the first are shown that has all."""
     copies: dict[tuple[object, ...], list[LdsBuffer]] = {}
     for buffer in all_buffers:
-        key = (buffer.map, tuple(sorted((a.line or 0, a.layout) for a in buffer.accesses)))
-        copies.setdefault(key, []).append(buffer)
+        reads = sorted((a.line or 0, a.layout) for a in buffer.accesses if a.kind != "write")
+        copies.setdefault((buffer.map, tuple(reads)), []).append(buffer)
     for same in copies.values():
-        first = same[0]
+        first = max(same, key=lambda buffer: len(buffer.accesses))
+        names = [first.buffer, *(b.buffer for b in same if b is not first)]
         accesses = tuple(_access(f"{first.buffer}-{i}", first, a, chip) for i, a in enumerate(first.accesses))
-        yield Buffer(first.buffer, first, tuple(b.buffer for b in same), accesses)
+        yield Buffer(first.buffer, first, tuple(names), accesses)
 
 
 def _access(name: str, buffer: LdsBuffer, access: LdsAccess, chip: Chip) -> Access:

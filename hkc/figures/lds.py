@@ -74,7 +74,7 @@ def map_drawing(name: str, buffer: LdsBuffer, banks: int) -> Drawing:
             kind="soft",
         ),
     ]
-    what = "needs no swizzle here" if unchanged else "is spread over different banks by the swizzle"
+    what = "needs no swizzle here" if unchanged else "is spread over different banks by this map"
     caption = (
         "Cells of one colour lie in the same banks, where lanes that want several of them at once wait in turn; "
         f"what lanes do want at once {what}."

@@ -190,7 +190,7 @@ def _buffers(known: Facts, drawn: dict[str, Drawing]) -> Iterable[str]:
 
 def _copies(buffer: Buffer) -> str:
     lds = buffer.lds
-    copies = f", with a second copy of it in {', '.join(buffer.copies[1:])}" if len(buffer.copies) > 1 else ""
+    copies = f", with copies in {', '.join(buffer.copies[1:])}" if len(buffer.copies) > 1 else ""
     return f"{lds.bytes} bytes from byte {lds.offset}{copies}: {lds.map}"
 
 

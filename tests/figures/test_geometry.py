@@ -8,7 +8,14 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from hkc.figures import palette
+from hkc.figures.lds import phase_drawing
 from hkc.figures.svg import Box, Cell, Drawing, Label, text_width
+from hkc.handover import LdsAccess, LdsBuffer
+from hkc.layout import DistributedLayout, LdsMap
+from hkc.layout.accesses import Use
+from hkc.layout.synthesis import prove
+from hkc.targets.chip import load
 
 Draw = Callable[[str, str], dict[str, Drawing]]
 
@@ -83,3 +90,18 @@ def test_text_is_not_estimated_too_narrow() -> None:
         ("r0–7", 842 + 1303 + 1024 + 1303),
     ):
         assert units / 2048 * 10 <= text_width(text, 10) <= 1.25 * units / 2048 * 10
+
+
+def test_conflicts_are_red_and_counted() -> None:
+    """Rows of 256 bytes read down a column: all lanes of a phase queue in the same banks."""
+    layout = DistributedLayout.parse("64x2 r(0,1) l(1,0 2,0 4,0 8,0 16,0 32,0) w()")
+    lds = LdsMap.row_major((64, 64), 4)
+    chip = load("gfx942")
+    (proof,) = prove(lds, [Use("read", layout)], chip.lds.access)
+    numbers = (proof.instructions, proof.cycles, proof.minimum, proof.lower_bound, 1)
+    access = LdsAccess("lds_read", "read", proof.mnemonic, 7, *numbers, proof.reason, layout.text())
+    drawing = phase_drawing("lds0-0", LdsBuffer("lds0", 0, lds.bytes, lds.text(), (access,)), access, chip)
+    assert faults(drawing) == []
+    red = [cell for cell in drawing.cells if cell.fill == palette.CONFLICT]
+    assert red and {label.text for label in drawing.labels if label.kind == "white"} == {"16"}
+    assert proof.cycles == 16 * proof.minimum
