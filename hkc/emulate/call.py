@@ -165,7 +165,7 @@ def _encode(kernel: Kernel, number: int, argument: Argument, value: Any) -> byte
         return value
     if isinstance(value, float) and size in _FLOATS and argument.kind in _VALUES:
         return struct.pack(_FLOATS[size], value)
-    if isinstance(value, int) and -(1 << 8 * size - 1) <= value < 1 << 8 * size:
+    if size and isinstance(value, int) and -(1 << 8 * size - 1) <= value < 1 << 8 * size:
         return (value % (1 << 8 * size)).to_bytes(size, "little")
     shown = f"{len(value)} bytes" if isinstance(value, bytes) else repr(value)
     raise _misfit(kernel, number, f"{shown}, which doesn't fit ({describe(argument)})")

@@ -71,6 +71,11 @@ def test_damaged_code_objects() -> None:
     assert {"ran", "HK603", "HK701", "HK704"} <= outcomes
 
 
+def test_an_argument_without_bytes() -> None:
+    """Metadata whose sizes are damaged: 0 bytes hold no number."""
+    assert fuzz(range(9327, 9328)) == {"HK712"}
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("part", range(20))
 def test_many_damaged_code_objects(part: int) -> None:
