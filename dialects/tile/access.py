@@ -6,6 +6,7 @@ the general entry 64 bits.
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -138,8 +139,15 @@ class Window:
         if not unknown:
             return plain()
         kind = build.vector_type(self.layout.registers, self.tensor.element)
-        masked = lambda: self._assemble(1, lambda run: self._load_masked(run, fill))  # noqa: E731
+        masked = lambda: self._masked_here(fill)  # noqa: E731
         return build.if_else(build.both(*unknown), [kind] * len(self.origins), plain, masked)
+
+    def _masked_here(self, fill: Any) -> list[Any]:
+        """The tile element by element. Which of them lie inside is found out here and now: kept for all trips of a
+        loop it would take a pair of scalar registers for each."""
+        here = copy.copy(self)
+        here.counts = [self.low.held_here(count) for count in self.counts]
+        return self._assemble(1, lambda run: here._load_masked(run, fill))
 
     def unmasked(self, zero: bool) -> tuple[list[Any], list[Any]]:
         """How the tile is read without masks: at these offsets, where these conditions hold. None is needed where what

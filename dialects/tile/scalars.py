@@ -12,7 +12,7 @@ from hkc.dialects.tile.functions import EXPANSIONS
 from hkc.dialects.translate import element_name, plain
 from hkc.dialects.wave.ids import LaneId
 from hkc.dialects.wave.lanes import ExchangeLanes, FirstLane, GatherLanes, ShuffleXor
-from hkc.dialects.wave.sync import TrapUnless
+from hkc.dialects.wave.sync import HoldHere, TrapUnless
 from hkc.layout.text import commas
 from hkc.layout.within_wave import Step
 from hkc.machine.abi import Print
@@ -79,6 +79,10 @@ class Scalars:
         vector = build.pack([value])
         first = create(FirstLane, self.as_bytes(vector)).result
         return build.extract(self.from_bytes(first, value.type), 0)
+
+    def held_here(self, value: Any) -> Any:
+        """A number from which nothing is computed before this place."""
+        return build.extract(create(HoldHere, build.pack([value])).result, 0)
 
     def lane_bit(self, bit: int) -> Any:
         """An i1: this bit of the lane's number is set."""

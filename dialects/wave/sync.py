@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from hkc.dialects.define import INT, INTEGER, TEXT, Mismatch, attribute, operand, wave_op
+from hkc.dialects.define import INT, INTEGER, TEXT, VECTOR, Mismatch, attribute, operand, result, wave_op
+from hkc.dialects.types import VectorType
 from hkc.dialects.wave.machine import Workgroup
 
 NO_LIMIT = -1
@@ -208,3 +209,27 @@ class TrapUnless(_Order):
         effects = {"has_side_effects": b.unit(), "constraints": b.text("~{memory}")}
         b.if_else(operands[0], [], list, lambda: b.op("llvm.inline_asm", asm_string=text, **effects))
         return []
+
+
+@wave_op("hold_here", pure=False)
+class HoldHere:
+    """The same numbers, but what is computed from them is computed after this place: the code generator can't move it
+    out of a loop, where it would take registers in all trips."""
+
+    value = operand(VECTOR)
+    d = result(VECTOR, same="value")
+    examples = ('%r = "hkc_wave.hold_here"(%v) : (vector<1xi32>) -> vector<1xi32>',)
+
+    @staticmethod
+    def infer(value: VectorType) -> VectorType:
+        return value
+
+    @staticmethod
+    def meaning(machine: Workgroup, value: Any) -> Any:
+        return value
+
+    @staticmethod
+    def lower(b: Any, op: Any, *operands: Any) -> list[Any]:
+        same = {"asm_string": b.text(""), "constraints": b.text("=v,0"), "has_side_effects": b.unit()}
+        held = [b.op("llvm.inline_asm", [word], [word.type], **same) for word in b.to_words(operands[0])]
+        return [b.from_words(held, op.results[0].type)]

@@ -40,3 +40,11 @@ def test_runs_along_k_are_as_wide_as_reads() -> None:
         "ds_write_b128",
         "ds_read_b128",
     }
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("*.hk")))
+def test_no_example_spills_a_register(name: str, arch: str) -> None:
+    kernel = hkc.compile(EXAMPLES / f"{name}.hk", arch)
+    for taken in kernel.resources.values():
+        assert (taken.vgpr_spills, taken.sgpr_spills, taken.scratch) == (0, 0, 0)
