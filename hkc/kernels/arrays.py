@@ -40,6 +40,21 @@ def by_columns(value: Any) -> bool:
     return bool(strides[-1] != 1 and columns > 1 and (strides[-2] == 1 or rows <= 1))
 
 
+def is_aligned(value: Any) -> bool:
+    """Do all rows start at multiples of 16 bytes, and lie within 1 GiB? Then the aligned entry takes it."""
+    torch = is_torch(value)
+    size = value.element_size() if torch else value.itemsize
+    strides = [s * size for s in value.stride()] if torch else value.strides
+    address = value.data_ptr() if torch else value.__array_interface__["data"][0]
+    span = sum(abs(s) * e for s, e in zip(strides, value.shape, strict=True))
+    return bool(
+        address % 16 == 0
+        and strides[-1] == size
+        and all(s >= 0 and s % 16 == 0 for s in strides[:-1])
+        and 16 < span < 1 << 30
+    )
+
+
 def empty(shape: Sequence[int], kind: str, like: Any) -> Any:
     """New memory in the library and on the device of `like`."""
     import numpy as np

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import functools
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hkc.support.dtypes import dtype
@@ -26,27 +26,33 @@ SPLITS = (1, 2, 4, 8, 16)
 
 @dataclass(frozen=True)
 class Tiles:
-    """Extents of a tile of C and of a step along K, and in how many shares K is split."""
+    """Extents of a tile of C and of a step along K, waves per workgroup, and in how many shares K is split. Tiles that
+    are `aligned` leave no registers for unaligned operands."""
 
     rows: int
     columns: int
     depth: int
+    waves: int = 4
+    aligned: bool = False
     splits: int = 1
 
 
-def choose(arch: str, form: str, size: tuple[int, int, int], kinds: tuple[str, str, str], split: int = 0) -> Tiles:
-    """The tiles with the least modelled clocks for a product of M, N, K; `kinds` are the dtypes of A, B and sums.
+def ranked(
+    arch: str, form: str, size: tuple[int, int, int], kinds: tuple[str, str, str], aligned: bool, split: int = 0
+) -> list[Tiles]:
+    """All tiles for a product of M, N, K, the least modelled clocks first; `kinds` are the dtypes of A, B and sums.
 
-    A step along K takes a tile as long as its matrix instructions, or as long as the L2 needs to deliver its rows and
-    columns, whichever is longer. Tiles come in rounds of one per compute unit. Shares of K (`split` of them, or as many
-    as pay) are written and read once more, at the speed of memory.
+    A step along K takes a tile as long as its matrix instructions and as the L2 needs to deliver its rows and columns,
+    one after the other (what overlaps does so for all tiles). Tiles come in rounds of one per compute unit. Shares of K
+    (`split` of them, or as many as pay) are written and read once more, at the speed of memory.
     """
     chip = load(arch)
     bytes_ = max(dtype(kind).bytes for kind in kinds[:2])
     splits = (split,) if split else SPLITS
-    candidates = [Tiles(*t, s) for t, s in itertools.product(_known(arch, FORMS[form], bytes_), splits)]
+    known = [t for t in _known(arch, FORMS[form], bytes_) if aligned or not t.aligned]
+    candidates = [replace(t, splits=s) for t, s in itertools.product(known, splits) if s == 1 or not t.aligned]
     fitting = [t for t in candidates if split or t.splits == 1 or size[2] >= 4 * t.depth * t.splits]
-    return min(fitting, key=lambda t: (_clocks(chip, t, size, kinds, bytes_), t.splits, -t.rows * t.columns))
+    return sorted(fitting, key=lambda t: (_clocks(chip, t, size, kinds, bytes_), t.splits, -t.rows * t.columns))
 
 
 def _clocks(chip: Chip, t: Tiles, size: tuple[int, int, int], kinds: tuple[str, str, str], bytes_: int) -> float:
@@ -54,7 +60,7 @@ def _clocks(chip: Chip, t: Tiles, size: tuple[int, int, int], kinds: tuple[str, 
     units = chip.compute.units
     rate = max((f.rate for f in chip.mfma_for(*kinds)), default=1) * chip.compute.simds
     delivered = chip.memory.l2_bytes_per_clock * chip.memory.l2_channels * chip.compute.chiplets / units
-    step = max(2 * t.rows * t.columns / rate, (t.rows + t.columns) * bytes_ / delivered)
+    step = 2 * t.rows * t.columns / rate + (t.rows + t.columns) * bytes_ / delivered
     rounds = -(-(-(-m // t.rows) * -(-n // t.columns) * t.splits) // units)
     memory = chip.memory.hbm_tbps * 1e3 / chip.compute.clock_ghz
     shares = 0.0 if t.splits == 1 else 2 * START + 8 * m * n * t.splits / memory
@@ -62,7 +68,10 @@ def _clocks(chip: Chip, t: Tiles, size: tuple[int, int, int], kinds: tuple[str, 
 
 
 @functools.cache
-def _known(arch: str, kernel: str, bytes_: int) -> tuple[tuple[int, int, int], ...]:
+def _known(arch: str, kernel: str, bytes_: int) -> tuple[Tiles, ...]:
     with TABLE.open(encoding="utf-8", newline="") as lines:
         rows = [r for r in csv.DictReader(lines) if (r["chip"], r["kernel"], r["bytes"]) == (arch, kernel, str(bytes_))]
-    return tuple((int(r["rows"]), int(r["columns"]), int(r["depth"])) for r in rows)
+    return tuple(
+        Tiles(int(r["rows"]), int(r["columns"]), int(r["depth"]), int(r["waves"]), r["entries"] == "aligned")
+        for r in rows
+    )

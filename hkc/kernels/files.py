@@ -12,6 +12,8 @@ from hkc.support.dtypes import DTYPES
 from hkc.support.errors import error
 
 FOLDER = Path(__file__).parent
+SPILLS = "HK518"
+"""The code of the refusal of a kernel that spills registers."""
 
 
 def path(name: str) -> Path:
@@ -23,13 +25,15 @@ def path(name: str) -> Path:
 
 
 @functools.cache
-def compiled(name: str, arch: str, **constants: Any) -> CompiledKernel:
-    """A kernel for one chip. Raises `HkcError` HK518 where its registers would spill, which no kernel here may do."""
+def compiled(name: str, arch: str, aligned: bool = False, **constants: Any) -> CompiledKernel:
+    """A kernel for one chip. Raises `HkcError` HK518 where its registers would spill, which no kernel here may do: in
+    any entry, or in the one for aligned operands."""
     made = api.compile(path(name), arch, **constants)
-    for symbol, taken in made.resources.items():
+    for entry in made.info.entries[: 1 if aligned else None]:
+        symbol, taken = entry.symbol, made.resources[entry.symbol]
         if taken.vgpr_spills or taken.scratch:
             message = f"`{symbol}` spills {taken.vgpr_spills} vector registers of {arch}"
-            raise error("HK518", message, hint="choose smaller tiles")
+            raise error(SPILLS, message, hint="choose smaller tiles")
     return made
 
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hkc.kernels.arrays import as_array, by_columns, empty, spread, transposed, unread
-from hkc.kernels.choose import FORMS, Tiles, choose
-from hkc.kernels.files import compiled, dtype_of
+from hkc.kernels.arrays import as_array, by_columns, empty, is_aligned, spread, transposed, unread
+from hkc.kernels.choose import FORMS, Tiles, ranked
+from hkc.kernels.files import SPILLS, compiled, dtype_of
 from hkc.support.dtypes import dtype
-from hkc.support.errors import error
+from hkc.support.errors import HkcError, error
 
 ACTIVATIONS = {None: 0, "relu": 1, "gelu": 2, "gelu_tanh": 3, "silu": 4}
 """What `activation` may be, and its number in the kernels."""
@@ -76,6 +76,7 @@ class _Product:
     kind: str = ""
     constants: dict[str, str | int | bool] = field(default_factory=dict)
     inputs: dict[str, Any] = field(default_factory=dict)
+    added: tuple[Any, ...] = ()
 
     def __post_init__(self) -> None:
         self.kinds = dtype_of("a", self.a), dtype_of("b", self.b)
@@ -129,6 +130,7 @@ class _Product:
             "TR": self.kind if added is None else dtype_of("residual", added),
             "TBIAS": "f32" if bias is None else dtype_of("bias", bias),
         }  # fmt: skip
+        self.added = tuple(x for x in (added, bias) if x is not None)
         columns = self.flat[-1:]
         self.inputs = {
             "BIAS": unread(columns, "f32", self.a) if bias is None else bias,
@@ -143,10 +145,22 @@ class _Product:
         letters = "".join("T" if t else "N" for t in turned)
         stored = [transposed(x) if t else x for x, t in zip((self.a, self.b), turned, strict=True)]
         (m, k), n = self.a.shape, self.b.shape[1]
-        tiles = choose(self.arch, letters, (m, n, k), (*self.kinds, self.total), split)
+        aligned = all(map(is_aligned, (*stored, self.out, *self.added)))
+        for tiles in ranked(self.arch, letters, (m, n, k), (*self.kinds, self.total), aligned, split):
+            try:
+                return self._in_tiles(letters, stored, tiles)
+            except HkcError as refusal:
+                last = refusal
+                if refusal.diagnostics[0].code != SPILLS:
+                    raise
+        raise last
+
+    def _in_tiles(self, form: str, stored: list[Any], tiles: Tiles) -> Any:
         if tiles.splits > 1:
-            return self._shares(letters, stored, tiles)
-        return self._run(FORMS[letters], self._operands() | _extents(tiles) | self.constants, A=stored[0], B=stored[1])
+            return self._shares(form, stored, tiles)
+        constants = self._operands() | _extents(tiles) | self.constants
+        constants |= {"WAVES": tiles.waves, "aligned": tiles.aligned}
+        return self._run(FORMS[form], constants, A=stored[0], B=stored[1])
 
     def batched(self) -> Any:
         """Products of a batch, in the kernel for operands with K as their last dim; others are read as they lie."""

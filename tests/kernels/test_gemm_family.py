@@ -9,7 +9,12 @@ import numpy as np
 import pytest
 from matrix_products import CHIPS, FORMS
 
-from hkc.kernels import gemm, gemm_block_scaled, gemm_grouped, gemm_mx
+import hkc
+from hkc.kernels import gemm, gemm_block_scaled, gemm_grouped, gemm_mx, path
+from hkc.kernels.choose import FORMS as FILES
+from hkc.kernels.choose import TABLE, ranked
+from hkc.kernels.files import compiled
+from hkc.kernels.regenerate import lines
 from hkc.support.dtypes import dtype
 from hkc.support.errors import HkcError
 
@@ -182,3 +187,42 @@ def test_mistakes_of_a_call(change: dict[str, Any], said: str) -> None:
     given = {"a": np.ones((8, 8), BF16), "b": np.ones((8, 8), BF16), **on("gfx950")} | change
     with pytest.raises(HkcError, match=said):
         gemm(given.pop("a"), given.pop("b"), **given)
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_large_products_take_large_tiles(chip: str) -> None:
+    """What the rule chooses, without running it: it may take the largest tiles only where operands are aligned."""
+    kinds = ("bf16", "bf16", "f32")
+    best = ranked(chip, "NT", (4096, 4096, 4096), kinds, aligned=True)[0]
+    assert (best.rows, best.columns, best.waves, best.splits) == (256, 256, 8, 1)
+    assert not any(t.aligned for t in ranked(chip, "NT", (4096, 4096, 4096), kinds, aligned=False))
+    assert ranked(chip, "NT", (64, 64, 1 << 16), kinds, aligned=True)[0].splits > 1
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("chip", CHIPS)
+@pytest.mark.parametrize("form", FORMS)
+def test_the_largest_tiles(form: str, chip: str) -> None:
+    a, b = whole((264, 208), "bf16"), whole((208, 520), "bf16")
+    stored = [np.ascontiguousarray(x.T if f == "T" else x) for x, f in zip((a, b), form, strict=True)]
+    unused = {"BIAS": np.zeros(520, np.float32), "R": np.zeros((264, 520), BF16), "alpha": 1.0, "beta": 0.0}
+    kernel = compiled(FILES[form], chip, aligned=True, OUT="f32", BM=256, BN=256, BK=64, WAVES=8)
+    assert np.array_equal(kernel(*stored, **unused, device="emulator"), exact(a, b))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("chip", CHIPS)
+@pytest.mark.parametrize("name", sorted(p.stem for p in path("gemm").parent.glob("*.hk") if p.stem != "epilogues"))
+def test_no_shipped_kernel_spills(name: str, chip: str) -> None:
+    try:
+        kernel = hkc.compile(path(name), chip)
+    except HkcError as refusal:
+        assert refusal.diagnostics[0].code == "HK451" and name == "gemm_mx"
+        return
+    assert all(r.vgpr_spills == r.scratch == 0 for r in kernel.resources.values())
+
+
+@pytest.mark.long
+def test_the_table_is_fresh() -> None:
+    """`python -m hkc.kernels.regenerate` writes it."""
+    assert TABLE.read_text("utf-8").splitlines() == list(lines())
