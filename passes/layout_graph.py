@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hkc.dialects.define import TILE_DIALECT, OpRecord
-from hkc.dialects.forms import STAGED, walk
+from hkc.dialects.forms import ENTRY, STAGED, walk
 from hkc.dialects.tile.pieces import in_blocks
 from hkc.dialects.translate import element_name, plain_attributes, record_type
-from hkc.layout import DistributedLayout
+from hkc.layout import DistributedLayout, with_runs
 from hkc.passes.lds_accesses import weight
 from hkc.support.dtypes import dtype
 from hkc.support.mlir import ir
@@ -22,6 +22,9 @@ from hkc.support.mlir import ir
 Layouts = dict[int, DistributedLayout]
 Rule = Callable[[DistributedLayout], DistributedLayout]
 
+
+WORD = 4
+"""Bytes that a lane writes to memory at once at least, if it can."""
 
 DOTS = ("hkc_tile.dot", "hkc_tile.dot_scaled")
 """The ops that matrix instructions compute; their last operand is the accumulator."""
@@ -166,7 +169,12 @@ class LayoutGraph:
 
     def _want(self, op: Any, operand: int, like: Any) -> None:
         """An operand must be held like another tile."""
-        other, rule = self._numbers[like], _in_whole_blocks(like) if _wants_whole_blocks(op) else _same
+        other = self._numbers[like]
+        rule: Rule = _same
+        if _wants_whole_blocks(op):
+            rule = _in_whole_blocks(like)
+        elif op.name == "hkc_tile.store" and ir.StringAttr(self.function.attributes[ENTRY]).value == "aligned":
+            rule = _in_words(self.tiles[other])
         self.wants.append(Want(op, operand, self._numbers[op.operands[operand]], lambda layouts: rule(layouts[other])))
 
     def _connect_regions(self, op: Any) -> None:
@@ -242,6 +250,13 @@ def _same(layout: DistributedLayout) -> DistributedLayout:
 def _wants_whole_blocks(op: Any) -> bool:
     record = _record(op)
     return STAGED in op.attributes or (record is not None and getattr(record.cls, "whole_blocks", False))
+
+
+def _in_words(tile: Tile) -> Rule:
+    """A layout for a store: lanes that would write less than a word each trade registers for it."""
+    last = len(tile.shape) - 1
+    count = max(1, WORD // tile.itemsize)
+    return lambda layout: layout if layout.contiguous(last) >= count else with_runs(layout, last, count)
 
 
 def _whole_rule(op: Any) -> Rule:

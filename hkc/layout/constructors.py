@@ -43,6 +43,21 @@ def tile_waves(
     return DistributedLayout(tuple(block), unit.register, unit.lane, tuple(bases))
 
 
+def with_runs(layout: DistributedLayout, dim: int, count: int) -> DistributedLayout:
+    """The layout with `count` neighbours along `dim` in each lane's registers, traded for what else these held, so that
+    no element changes its wave; the layout itself where they lie neither in registers nor in lanes."""
+    steps = [_basis(layout.rank, dim, 1 << i) for i in range(_log2(count))]
+    register, lane = list(layout.register), list(layout.lane)
+    for step in (s for s in steps if s not in register):
+        others = [basis for basis in register if basis not in steps]
+        if step not in lane or not others:
+            return layout
+        lane[lane.index(step)] = others[-1]
+        register[register.index(others[-1])] = step
+    rest = [basis for basis in register if basis not in steps]
+    return DistributedLayout(layout.block, (*steps, *rest), tuple(lane), layout.wave)
+
+
 class _Walk:
     """Hands out basis vectors in the order of a walk over a tile and remembers the block covered so far."""
 

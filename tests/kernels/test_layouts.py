@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+import numpy as np
 import pytest
-from matrix_products import CHIPS, compiled
+from matrix_products import CHIPS, compiled, gemm, operands, run
 
 import hkc
 
@@ -48,3 +50,21 @@ def test_no_example_spills_a_register(name: str, arch: str) -> None:
     kernel = hkc.compile(EXAMPLES / f"{name}.hk", arch)
     for taken in kernel.resources.values():
         assert (taken.vgpr_spills, taken.sgpr_spills, taken.scratch) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(("arch", "element"), [("gfx942", "f8e4m3fnuz"), ("gfx950", "f8e4m3fn")])
+def test_products_of_bytes_are_stored_by_words_in_either_order(arch: str, element: str) -> None:
+    """Rows or columns of the result one after another in memory: whole tiles are written by as many instructions."""
+    plain = gemm("NT")
+    turned = plain.replace("global[OUT, M, N]", "global[OUT, N, M]").replace(
+        "store(C, [m*BM, n*BN], cast(acc, OUT))", "store(C, [n*BN, m*BM], cast(acc, OUT).T)"
+    )
+    counts = []
+    a, b, wanted = operands("NT", element, 128, 128, 64)
+    for text, product in ((plain, wanted), (turned, wanted.T)):
+        kernel = hkc.compile(text, arch, T=element, OUT=element, BM=128, BN=128, keep=["asm"])
+        body = kernel.texts["asm"].split("gemm__general:")[0]
+        counts.append(len(re.findall(r"buffer_store_dword", body)))
+        found, happened, _ = run(kernel, a, b)
+        assert np.array_equal(found, product.astype(a.dtype)) and happened.findings == ()
+    assert counts[0] == counts[1] > 0

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from layout_strategies import layouts
 from test_exchange import pairs
 
-from hkc.layout import DistributedLayout, blocked
+from hkc.layout import DistributedLayout, blocked, with_runs
 from hkc.layout.exchange import Exchange, exchange, register_sources
 from hkc.layout.within_wave import execute, steps
 from hkc.targets.chip import load
@@ -73,6 +73,15 @@ def test_copies_of_any_kind_have_right_plans_or_none(source, data):
     register = tuple(dict.fromkeys((*source.register, *source.lane)))
     target = DistributedLayout(source.block, tuple(b for b in register if b not in lane and any(b)), lane, source.wave)
     if steps(source, target) is not None:
+        check(source, target, source.block)
+
+
+@settings(max_examples=80, deadline=None)
+@given(layouts(rank=2, lane_bits=4, wave_bits=1, low=2, high=3))
+def test_runs_are_made_within_the_wave(source):
+    target = with_runs(source, 1, 4)
+    if target != source:
+        assert target.contiguous(1) >= 4 and target.wave == source.wave
         check(source, target, source.block)
 
 
