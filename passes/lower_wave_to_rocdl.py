@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from hkc.dialects.define import WAVE_DIALECT
+from hkc.dialects.define import WAVE_DIALECT, OpRecord
 from hkc.dialects.forms import kernels, walk
 from hkc.dialects.types import OpaqueType
 from hkc.dialects.wave.lds import buffer_map
@@ -15,7 +15,7 @@ from hkc.passes.locate import refuse
 from hkc.passes.requests import requested
 from hkc.passes.select_layouts import WAVES
 from hkc.support.mlir import ir, passmanager
-from hkc.targets.chip import Chip
+from hkc.targets.chip import FEATURES, Chip
 
 CONVERSIONS = (
     "builtin.module(canonicalize,cse,convert-scf-to-cf,convert-math-to-llvm,convert-ub-to-llvm,convert-vector-to-llvm,"
@@ -88,6 +88,7 @@ def _lower_function(function: Any, b: Rocdl) -> None:
     for op in old:
         record = WAVE_DIALECT.ops[op.name.partition(".")[2]]
         operands = [lowered.get(o, o) for o in op.operands]
+        _check_chip(op, record, b.chip)
         with ir.InsertionPoint(op), op.location:
             results = record.cls.lower(b, op, *operands)  # type: ignore[attr-defined]
         for before, after in zip(op.results, results, strict=True):
@@ -97,6 +98,16 @@ def _lower_function(function: Any, b: Rocdl) -> None:
                 lowered[before] = after
     for op in reversed(old):
         op.erase()
+
+
+def _check_chip(op: Any, record: OpRecord, chip: Chip) -> None:
+    """Refuse what only another chip has: a schedule written by hand may ask for it."""
+    feature = getattr(record.cls, "feature", None)
+    if feature is not None and not chip.has(feature):
+        raise refuse(op, "HK460", f"{chip.name} has no `{op.name}`: {FEATURES[feature]}")
+    if record.name == "copy_to_lds" and op.attributes["bytes"].value not in chip.direct_to_lds_bytes:
+        widths, size = " or ".join(map(str, chip.direct_to_lds_bytes)), op.attributes["bytes"].value
+        raise refuse(op, "HK460", f"{chip.name} copies {widths} bytes per lane straight to LDS, not {size}")
 
 
 def _mark_kernel(function: Any, waves: int, chip: Chip) -> None:

@@ -16,7 +16,6 @@ from hkc.dialects.wave.machine import Bytes, Workgroup, byte_offsets
 from hkc.layout import DistributedLayout, LdsMap
 from hkc.layout.accesses import pointed_at
 from hkc.support.dtypes import dtype
-from hkc.support.errors import HkcBug
 
 _PLAIN = "16x64:2 block 1x64 strides 128,128 order 1,0"
 _SWIZZLED = "16x64:2 block 16x64 strides 2048,2048 order 1,0 xor 4^7,5^8,6^9"
@@ -241,9 +240,6 @@ class CopyToLds:
         source, offset, buffer, base, *uniform = operands
         uniform = [b.op("rocdl.readfirstlane", [u], [u.type]) for u in uniform]
         size, none, aux = op.attributes["bytes"].value, b.i32(0), b.int_attr(0, 32)
-        if size not in b.chip.direct_to_lds_bytes:
-            widths = b.chip.direct_to_lds_bytes
-            raise HkcBug(f"{b.chip.name} copies {widths} bytes per lane straight to LDS, not {size}")
         target = b.gep(buffer, base)
         b.op(
             "rocdl.raw.ptr.buffer.load.async.lds",

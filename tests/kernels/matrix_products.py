@@ -47,9 +47,10 @@ reference C = {rows} @ {columns}
 
 
 @functools.cache
-def compiled(form: str, arch: str, **constants: str | int) -> CompiledKernel:
+def compiled(form: str, arch: str, hints: str = "", **constants: str | int) -> CompiledKernel:
     """A product, compiled once per test run."""
-    return hkc.compile(gemm(form), arch, **constants)
+    text = gemm(form)
+    return hkc.compile(text.replace("N]):", f"N]) with {hints}:") if hints else text, arch, **constants)
 
 
 def operands(form: str, kind: str, m: int, n: int, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
