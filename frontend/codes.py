@@ -84,7 +84,7 @@ CODES: dict[str, str] = {
     "HK474": "A module names one chip, and says of its kernel what a launch needs to know.",
     "HK475": "A pass runs on modules that have the forms it needs; `hkc opt --list` gives the order.",
     "HK476": "A pass is one of ours (`hkc opt --list`) or of MLIR's.",
-    "HK460": "A schedule written by hand uses what the chip has.",
+    "HK477": "The wave ops of a module are ones that its chip has.",
     "HK450": "A request about schedules, stages or registers is met, or refused with the reason: it is never ignored.",
     "HK454": "A file that is compiled or run has one kernel, or the one that is meant is named.",
 }

@@ -104,10 +104,10 @@ def _check_chip(op: Any, record: OpRecord, chip: Chip) -> None:
     """Refuse what only another chip has: a schedule written by hand may ask for it."""
     feature = getattr(record.cls, "feature", None)
     if feature is not None and not chip.has(feature):
-        raise refuse(op, "HK460", f"{chip.name} has no `{op.name}`: {FEATURES[feature]}")
+        raise refuse(op, "HK477", f"{chip.name} has no `{op.name}`: {FEATURES[feature]}")
     if record.name == "copy_to_lds" and op.attributes["bytes"].value not in chip.direct_to_lds_bytes:
         widths, size = " or ".join(map(str, chip.direct_to_lds_bytes)), op.attributes["bytes"].value
-        raise refuse(op, "HK460", f"{chip.name} copies {widths} bytes per lane straight to LDS, not {size}")
+        raise refuse(op, "HK477", f"{chip.name} copies {widths} bytes per lane straight to LDS, not {size}")
 
 
 def _mark_kernel(function: Any, waves: int, chip: Chip) -> None:

@@ -16,7 +16,6 @@ import numpy as np
 
 from hkc.emulate import Memory, Program, launch
 from hkc.support import worker
-from hkc.support.errors import HkcBug
 
 CHIPS = ("gfx942", "gfx950")
 
@@ -178,4 +177,4 @@ def split_types(text: str) -> list[str]:
     return [*parts, rest] if rest else parts
 
 
-__all__ = ["CHIPS", "HkcBug", "as_module", "compiled", "emulate", "sample", "verdict"]
+__all__ = ["CHIPS", "as_module", "compiled", "emulate", "sample", "verdict"]

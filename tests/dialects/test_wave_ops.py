@@ -52,13 +52,13 @@ def offsets(example: Example) -> dict[str, Any]:
 def test_machine_code_does_what_the_op_means(record: OpRecord, text: str, arch: str) -> None:
     feature = getattr(record.cls, "feature", None)
     if feature and not load(arch).has(feature):
-        with pytest.raises(HkcError, match=r"HK460.*has no"):
+        with pytest.raises(HkcError, match=r"HK477.*has no"):
             check(Example.parse(record, text), load(arch), arch, offsets(Example.parse(record, text)))
         return
     example = Example.parse(record, text)
     values = offsets(example)
     if record.name == "copy_to_lds" and example.attributes["bytes"] not in load(arch).direct_to_lds_bytes:
-        with pytest.raises(HkcError, match=r"HK460.*bytes per lane"):
+        with pytest.raises(HkcError, match=r"HK477.*bytes per lane"):
             check(example, load(arch), arch, values)
         return
     if record.name.startswith("mfma"):  # small numbers: every sum is exact, in any order
