@@ -21,7 +21,7 @@ from hkc.support.errors import Diagnostic, HkcError, error
 ALIGNMENTS = (2, 4, 8, 16, 32, 64, 128, 256)
 HINTS: dict[str, tuple[int | str, ...]] = {
     "waves": (1, 2, 4, 8, 16),
-    "schedule": ("pingpong", "plain"),
+    "schedule": ("pingpong", "interleave", "plain"),
     "stages": (1, 2, 3, 4),
     "waves_per_eu": (1, 2, 3, 4, 5, 6, 7, 8),
     "mfma": (),

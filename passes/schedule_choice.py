@@ -12,6 +12,9 @@ from hkc.targets.chip import Chip
 LATENCY = 64
 """Clocks from an LDS read to its data when nothing else waits: what the rule leaves for it."""
 
+LONG = 1000
+"""Clocks of the MFMAs of a trip in which a wave alone can hide what it waits for."""
+
 BOUNDARY = 16
 """Clocks that the matrix unit loses where one group of waves takes it over from the other: one slot on each side."""
 
@@ -53,16 +56,19 @@ class Mix:
 
 
 Choose = Callable[[Mix, Chip], str]
-"""A rule that picks the schedule of a loop, "pingpong" or "plain"."""
+"""A rule that picks the schedule of a loop: "pingpong", "interleave" or "plain"."""
 
 
 def by_mix(mix: Mix, chip: Chip) -> str:
     """The rule without a model of time.
 
-    Ping-pong where two waves share a SIMD and the MFMAs of one hide the LDS accesses of the other; plain where waves
-    have SIMDs to themselves, where the loop does more than multiply, or where LDS is slower than the matrix unit.
+    Ping-pong where two waves share a SIMD and the MFMAs of one hide the LDS accesses of the other. Interleaving where a
+    wave has its SIMD to itself and long trips; in short ones other workgroups, which then have room, hide more. Plain
+    where the loop does more than multiply, or where LDS is slower than the matrix unit.
     """
-    return "pingpong" if mix.sharing == 2 and not mix.obstacle and clusters(mix, chip) else "plain"
+    if not mix.obstacle and mix.sharing == 2 and clusters(mix, chip):
+        return "pingpong"
+    return "interleave" if not mix.obstacle and mix.sharing == 1 and sum(mix.clocks) >= LONG else "plain"
 
 
 def clusters(mix: Mix, chip: Chip) -> int:

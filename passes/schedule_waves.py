@@ -13,6 +13,7 @@ from hkc.dialects.wave.ids import WaveId
 from hkc.dialects.wave.sync import Barrier, BarrierIf, Priority, ScheduleFence, Wait
 from hkc.passes.define import Pass
 from hkc.passes.explain import Option, explain
+from hkc.passes.interleave import interleave
 from hkc.passes.locate import refuse
 from hkc.passes.registers import ADDRESSES, budget, registers
 from hkc.passes.requests import requested
@@ -22,17 +23,20 @@ from hkc.passes.trip_order import ARRIVE, FETCHES, MARK, MEETING, MFMA, WRITE, O
 from hkc.support.mlir import ir
 from hkc.targets.chip import Chip
 
+SHARING = {"pingpong": 2, "interleave": 1}
+"""Schedules that put a loop in another order, and the waves of a workgroup that share a SIMD there."""
+
 
 @dataclass(frozen=True)
 class ScheduleWaves(Pass):
-    """Ping-pong of two groups of waves, for pipelined loops that do nothing but multiply.
+    """Ping-pong of two groups of waves, or reads and MFMAs interleaved, for pipelined loops that only multiply.
 
-    A trip is cut into clusters of MFMAs. Before each, a wave reads the cluster's operands and starts to bring in later
+    In a ping-pong a trip is cut into clusters of MFMAs. Before each, a wave reads the cluster's operands and starts to bring in later
     tiles; a barrier before and one after each cluster, and one more that only the second group passes before the loop,
     let one group multiply at high priority while the other reads. So what a wave waited for before one barrier is there
     for all behind the next, and what it has read before one barrier is free for all behind the next.
 
-    `choose` picks the schedule of a loop without a hint.
+    Waves that have their SIMD to themselves interleave: see `interleave.py`. `choose` picks the schedule of a loop without a hint.
 
     Before::
 
@@ -88,13 +92,15 @@ class ScheduleWaves(Pass):
             found, obstacle = trips(loop)
             mix = _mix(loop, found[0] if found else None, waves, chip, obstacle)
             schedule = wanted or self.choose(mix, chip)
-            if wanted == "pingpong":
-                _check(loop, mix, chip)
+            if wanted in SHARING:
+                _check(loop, wanted, mix, chip)
             text = f"schedule {schedule}"
             if schedule == "pingpong":
                 count = clusters(mix, chip) or 2
                 _ping_pong(loop, found, mix, count, waves)
                 text += f", {count} clusters of {len(mix.clocks) // count} MFMAs per trip"
+            elif schedule == "interleave":
+                interleave(loop, found, mix)
             explain(function, loop, "loop", Option(text + (f", since {obstacle}" if obstacle else "")))
 
 
@@ -115,14 +121,14 @@ def _mix(loop: Any, trip: Trip | None, waves: int, chip: Chip, obstacle: str) ->
     )
 
 
-def _check(loop: Any, mix: Mix, chip: Chip) -> None:
+def _check(loop: Any, wanted: str, mix: Mix, chip: Chip) -> None:
     if mix.obstacle:
-        raise _refused(loop, "pingpong", mix.obstacle)
-    if mix.sharing != 2:
-        waves = 2 * chip.compute.simds
-        raise _refused(loop, "pingpong", f"two waves share a SIMD of {chip.name} where a workgroup has {waves}")
+        raise _refused(loop, wanted, mix.obstacle)
+    if mix.sharing != SHARING[wanted]:
+        why = f"it is for {SHARING[wanted]} wave(s) of a workgroup on each of {chip.compute.simds} SIMDs"
+        raise _refused(loop, wanted, why)
     if len(mix.clocks) % 2:
-        raise _refused(loop, "pingpong", "its MFMAs are not even in number")
+        raise _refused(loop, wanted, "its MFMAs are not even in number")
 
 
 def _refused(op: Any, wanted: str, why: str) -> Exception:
@@ -132,7 +138,7 @@ def _refused(op: Any, wanted: str, why: str) -> Exception:
 def _ping_pong(loop: Any, found: list[Trip], mix: Mix, count: int, waves: int) -> None:
     """The waves meet once before the loop; then each trip's last phase waits for what the next one reads."""
     with ir.InsertionPoint(loop), loop.location:
-        for op in found[0].meetings[:3]:
+        for op in found[0].meeting:
             op.clone()
         wave = create(WaveId).result
         create(BarrierIf, build.cmp("uge", wave, waves // 2))

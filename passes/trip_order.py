@@ -26,6 +26,11 @@ class Trip:
     meetings: list[Any]
     reused: bool = False
 
+    @property
+    def meeting(self) -> list[Any]:
+        """What lets the waves meet at its start."""
+        return self.meetings[: 1 + [op.name for op in self.meetings].index("hkc_wave.barrier")]
+
     def named(self, names: Iterable[str]) -> list[Any]:
         """Its ops with these names."""
         return [op for op in self.ops if op.name in names]

@@ -43,8 +43,9 @@ def test_more_stages_than_lds_has_room_for() -> None:
     assert message == "`stages=4` can't be honoured: it needs 262144 bytes of LDS, and gfx950 has 163840"
 
 
-def test_ping_pong_of_waves_that_share_no_simd() -> None:
-    assert "where a workgroup has 8" in refusal(KERNEL, "waves=4, schedule=pingpong", "gfx942")
+def test_schedules_for_other_numbers_of_waves() -> None:
+    assert "2 wave(s) of a workgroup on each of 4 SIMDs" in refusal(KERNEL, "waves=4, schedule=pingpong", "gfx942")
+    assert "1 wave(s) of a workgroup on each of 4 SIMDs" in refusal(KERNEL, "waves=8, schedule=interleave", "gfx942")
 
 
 @pytest.mark.parametrize("arch", CHIPS)

@@ -50,12 +50,19 @@ def check(kernel: CompiledKernel, size: tuple[int, int, int], step: int, seeds: 
 HINTS = [
     *(f"waves={waves}, stages={stages}" for waves, stages in product((1, 4, 8), (1, 2, 3, 4))),
     *(f"waves=8, schedule=pingpong, stages={stages}" for stages in (2, 3, 4)),
+    *(f"waves={waves}, schedule=interleave, stages={stages}" for waves, stages in product((1, 4), (2, 3))),
 ]
 
 
 @pytest.mark.parametrize("arch", CHIPS)
 @pytest.mark.parametrize(
-    "hints", ["waves=4, stages=3", "waves=8, schedule=pingpong", "waves=8, schedule=pingpong, stages=3"]
+    "hints",
+    [
+        "waves=4, schedule=interleave",
+        "waves=4, schedule=plain, stages=3",
+        "waves=8, schedule=pingpong",
+        "waves=8, schedule=pingpong, stages=3",
+    ],
 )
 def test_some_schedules_and_depths(hints: str, arch: str) -> None:
     kernel = compiled(arch, hints, BM=64, BN=64, BK=64)
