@@ -34,7 +34,7 @@ MEMORY = 1500
 """Clocks of a trip within which a copy that begins with it is likely to arrive: caches take some 700, HBM up to twice
 as many."""
 
-TIDY = "builtin.module(canonicalize,cse,func.func(loop-invariant-code-motion),cse)"
+TIDY = "builtin.module(canonicalize,cse)"
 
 
 @dataclass(frozen=True)

@@ -31,12 +31,13 @@ SHARING = {"pingpong": 2, "interleave": 1}
 class ScheduleWaves(Pass):
     """Ping-pong of two groups of waves, or reads and MFMAs interleaved, for pipelined loops that only multiply.
 
-    In a ping-pong a trip is cut into clusters of MFMAs. Before each, a wave reads the cluster's operands and starts to bring in later
-    tiles; a barrier before and one after each cluster, and one more that only the second group passes before the loop,
-    let one group multiply at high priority while the other reads. So what a wave waited for before one barrier is there
-    for all behind the next, and what it has read before one barrier is free for all behind the next.
+    In a ping-pong a trip is cut into clusters of MFMAs. Before each, a wave reads the cluster's operands and starts to
+    bring in later tiles; a barrier before and one after each cluster, and one more that only the second group passes
+    before the loop, let one group multiply at high priority while the other reads. So what a wave waited for before one
+    barrier is there for all behind the next, and what it has read before one barrier is free for all behind the next.
 
-    Waves that have their SIMD to themselves interleave: see `interleave.py`. `choose` picks the schedule of a loop without a hint.
+    Waves that have their SIMD to themselves interleave: see `interleave.py`. `choose` picks the schedule of a loop
+    without a hint.
 
     Before::
 

@@ -78,3 +78,20 @@ def test_every_schedule_and_depth(hints: str, trips: int, arch: str) -> None:
     kernel = compiled(arch, hints, BM=64, BN=128, BK=64)
     for rest in (0, 24):
         check(kernel, (70, 130, 64 * trips + rest), 64, 8)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize("shape", [(256, 256, 64, "bf16"), (256, 256, 128, "f8"), (256, 128, 64, "bf16")])
+def test_the_tiles_of_the_hot_loop_bench(shape: tuple[int, int, int, str], arch: str) -> None:
+    bm, bn, bk, kind = shape
+    kind = {"gfx942": "f8e4m3fnuz", "gfx950": "f8e4m3fn"}[arch] if kind == "f8" else kind
+    kernel = compiled(arch, "waves=8", T=kind, BM=bm, BN=bn, BK=bk)
+    for trips, rest in ((1, 0), (2, 16), (3, 0), (4, 16), (5, 0)):
+        check(kernel, (bm, bn - 4, bk * trips + rest), bk, 8, kind)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("arch", CHIPS)
+def test_twenty_runs_are_identical(arch: str) -> None:
+    check(compiled(arch, "waves=8", BM=128, BN=128, BK=64), (100, 120, 424), 64, 20)
