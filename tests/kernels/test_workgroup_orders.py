@@ -132,7 +132,7 @@ kernel gemm(A: global[bf16, M, K], B: global[bf16, N, K], C: global[f32, M, N]):
 def test_a_persistent_product_is_pipelined_too(chip: str) -> None:
     """The loop over K brings in tiles one trip ahead, within the loop over tiles of C."""
     compiled = hkc.compile(PERSISTENT, chip)
-    assert compiled.lds >= 2 * (64 + 64) * 32 * 2, "the tiles of two trips"
+    assert compiled.lds_bytes >= 2 * (64 + 64) * 32 * 2, "the tiles of two trips"
     for m, n, k in ((200, 136, 72), (130, 70, 33), (64, 64, 8), (3, 3, 0)):
         a, b, exact = operands("NT", "bf16", m, n, k)
         assert np.array_equal(compiled(a, b, device="emulator"), exact)
