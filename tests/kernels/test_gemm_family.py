@@ -205,6 +205,9 @@ def test_large_products_take_large_tiles(chip: str) -> None:
 def test_the_largest_tiles(form: str, chip: str) -> None:
     a, b = whole((264, 208), "bf16"), whole((208, 520), "bf16")
     stored = [np.ascontiguousarray(x.T if f == "T" else x) for x, f in zip((a, b), form, strict=True)]
+    kinds = ("bf16", "bf16", "f32")
+    if not any(t.rows == 256 for t in ranked(chip, form, (4096, 4096, 4096), kinds, aligned=True)):
+        pytest.skip("its registers would spill")
     unused = {"BIAS": np.zeros(520, np.float32), "R": np.zeros((264, 520), BF16), "alpha": 1.0, "beta": 0.0}
     kernel = compiled(FILES[form], chip, aligned=True, OUT="f32", BM=256, BN=256, BK=64, WAVES=8)
     assert np.array_equal(kernel(*stored, **unused, device="emulator"), exact(a, b))
