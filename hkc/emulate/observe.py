@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hkc.emulate.program import Program
     from hkc.emulate.registry import Context, Step
     from hkc.emulate.state import State
+    from hkc.emulate.sync import Meeting
     from hkc.emulate.waves import Waves
 
 Kind = Literal["load", "store", "atomic"]
@@ -74,6 +75,9 @@ class Observer:
 
     def release(self, state: State, group: int) -> None:
         """All live waves of a workgroup (counted inside the batch) have reached a barrier, which opens."""
+
+    def meet(self, state: State, meeting: Meeting) -> None:
+        """A wave comes to a barrier or a semaphore of global wave sync, or goes on from there."""
 
     def leave(self, state: State, rows: Rows) -> None:
         """Waves end."""

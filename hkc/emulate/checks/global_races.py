@@ -1,8 +1,9 @@
 """Races between workgroups in global memory.
 
 Two accesses of different workgroups to the same bytes, one of them a write and not both atomic, must be ordered: by
-atomics (loads and stores of device scope included) on a common address, with a write-back before the one and an
-invalidation after the other, as the memory model of LLVM's AMDGPU back end spells release and acquire on these chips:
+atomics (loads and stores of device scope included) on a common address, or by global wave sync, which knows nothing of
+caches either; with a write-back before the one and an invalidation after the other, as the memory model of LLVM's
+AMDGPU back end spells release and acquire on these chips:
 
     store; buffer_wbl2; s_waitcnt vmcnt(0); atomic        atomic; s_waitcnt vmcnt(0); buffer_inv; load
 
@@ -26,6 +27,7 @@ from hkc.emulate.outstanding import Happen, Picked, Rows
 from hkc.emulate.program import Program
 from hkc.emulate.registry import Context, Step
 from hkc.emulate.state import State
+from hkc.emulate.sync import Meeting, Place
 from hkc.emulate.waves import Waves
 
 KIND = "global race"
@@ -74,7 +76,7 @@ class GlobalRaces(Observer):
         self._shadows: dict[int, tuple[Space, _Shadow]] = {}
         self._known: dict[int, Clocks] = {}
         self._coming: dict[int, Clocks] = {}
-        self._published: dict[int, Clocks] = {}
+        self._published: dict[int | Place, Clocks] = {}
 
     def begin(self, state: State) -> None:
         """See `Observer`."""
@@ -120,8 +122,7 @@ class GlobalRaces(Observer):
         if writes:
             np.add.at(self._new, groups, 1)
         if access.coherent:
-            idle = groups[self._old[groups] == 0]
-            self._over[idle] = self._fenced[idle]
+            self._catch_up(groups)
         over = self._over[groups]
         touch = self._store if writes else self._load
 
@@ -140,6 +141,30 @@ class GlobalRaces(Observer):
                 touch(self._shadow(part.space), visit)
 
         return happened
+
+    def meet(self, state: State, meeting: Meeting) -> None:
+        """See `Observer`."""
+        group = meeting.wave // self._waves
+        local = np.array([group - self._first])
+        if meeting.passes:
+            self._learn(group, meeting.place)
+            return
+        self._catch_up(local)
+        before_me = self._published.get(meeting.place, {})
+        self._published[meeting.place] = _latest(before_me, self._own(group, int(self._over[local[0]])))
+
+    def _catch_up(self, groups: Rows) -> None:
+        """Where nothing from before the last write-back is outstanding, all of that is over."""
+        idle = groups[self._old[groups] == 0]
+        self._over[idle] = self._fenced[idle]
+
+    def _learn(self, group: int, key: int | Place) -> None:
+        """What was published there is known after the next invalidation."""
+        self._coming[group] = _latest(self._coming.get(group, {}), self._published.get(key, {}))
+
+    def _own(self, group: int, over: int) -> Clocks:
+        """What a workgroup can publish: all that it knows, and of itself what is over."""
+        return _latest(self._known.get(group, {}), {group: over})
 
     def _shadow(self, space: Space) -> _Shadow:
         found = self._shadows.get(id(space))
@@ -164,9 +189,9 @@ class GlobalRaces(Observer):
             group = int(local) + self._first
             there = self._published.get(address, {})
             if access.kind != "store":
-                self._coming[group] = _latest(self._coming.get(group, {}), there)
+                self._learn(group, address)
             if access.kind != "load":
-                own = _latest(self._known.get(group, {}), {group: mine[int(local)]})
+                own = self._own(group, mine[int(local)])
                 self._published[address] = _latest(there if access.kind == "atomic" else {}, own)
 
     def _load(self, shadow: _Shadow, v: _Visit) -> None:

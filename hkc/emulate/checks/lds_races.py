@@ -3,7 +3,8 @@
 Two accesses of different waves to the same bytes, one of them a write and not both atomic, must be ordered: the earlier
 has to be over (waited for, not only issued) before a barrier that the later is issued after. An access therefore counts
 from its issue to its wait. All live waves meet at every barrier, so that the time of a workgroup's last barrier is all
-the happens-before there is. LDS atomics order nothing.
+the happens-before there is; a barrier of global wave sync counts where all of them have come to it. LDS atomics and
+semaphores order nothing.
 
 Two accesses of the same wave race only if they come through different counters: LDS instructions are carried out in
 order, but a load from memory straight to LDS is not, until it was waited for.
@@ -27,6 +28,7 @@ from hkc.emulate.observe import Access, Observer
 from hkc.emulate.outstanding import Happen, Picked, Rows
 from hkc.emulate.program import Program
 from hkc.emulate.state import State
+from hkc.emulate.sync import Meeting, Place
 
 KIND = "lds race"
 _UNKNOWN = np.int64(-1)
@@ -80,11 +82,30 @@ class LdsRaces(Observer):
         self._values = np.zeros(count, np.int64)
         self._now = 1
         self._opened = np.zeros(shape.waves // shape.waves_per_group, np.int64)
+        self._ended = np.zeros(shape.waves, np.bool_)
+        self._come: dict[Place, NDArray[np.bool_]] = {}
 
     def release(self, state: State, group: int) -> None:
         """See `Observer`."""
         self._now += 1
         self._opened[group] = self._now
+
+    def leave(self, state: State, rows: Rows) -> None:
+        """See `Observer`."""
+        self._ended[rows] = True
+
+    def meet(self, state: State, meeting: Meeting) -> None:
+        """See `Observer`."""
+        row = meeting.wave - state.first_wave
+        come = self._come.setdefault(meeting.place, np.zeros(state.shape.waves, np.bool_))
+        if not meeting.passes:
+            come[row] = True
+        elif meeting.place.kind == "barrier":
+            group = row // state.shape.waves_per_group
+            members = slice(group * state.shape.waves_per_group, (group + 1) * state.shape.waves_per_group)
+            if (come | self._ended)[members].all():
+                self.release(state, group)
+                come[members] = False
 
     def access(self, state: State, access: Access) -> Happen | None:
         """See `Observer`."""

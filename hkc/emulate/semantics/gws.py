@@ -17,11 +17,11 @@ Act = Callable[[WaveSync, int, int, int], bool | None]
 """(counters, resource, wave, value) → False: the wave has to wait."""
 
 _ACTS: dict[str, Act] = {
-    "init": lambda sync, resource, wave, value: sync.init(resource, value),
-    "sema_v": lambda sync, resource, wave, value: sync.release(resource, 1),
-    "sema_br": lambda sync, resource, wave, value: sync.release(resource, value),
+    "init": lambda sync, resource, wave, value: sync.init(resource, wave, value),
+    "sema_v": lambda sync, resource, wave, value: sync.release(resource, wave, 1),
+    "sema_br": lambda sync, resource, wave, value: sync.release(resource, wave, value),
     "sema_p": lambda sync, resource, wave, value: sync.take(resource, wave),
-    "sema_release_all": lambda sync, resource, wave, value: sync.release_all(resource),
+    "sema_release_all": lambda sync, resource, wave, value: sync.release_all(resource, wave),
     "barrier": lambda sync, resource, wave, value: sync.arrive(resource, wave, value),
 }
 
@@ -33,6 +33,14 @@ def _until_nobody_passes(w: Waves, passed: NDArray[np.bool_], attempt: Callable[
         version = w.state.sync.version
         for i in np.nonzero(~passed)[0].tolist():
             passed[i] = attempt(i, w.state.first_wave + int(w.rows[i])) is not False
+
+
+def _tell(w: Waves) -> None:
+    """Show observers who met whom."""
+    for meeting in w.state.sync.meetings:
+        for observer in w.state.observers:
+            observer.meet(w.state, meeting)
+    w.state.sync.meetings.clear()
 
 
 def _build(act: Act) -> Callable[[Decoded, Context], Step]:
@@ -51,6 +59,7 @@ def _build(act: Act) -> Callable[[Decoded, Context], Step]:
                 w.consume("a global wave sync")
             passed = np.zeros(w.count, np.bool_)
             _until_nobody_passes(w, passed, lambda i, wave: act(w.state.sync, int(resources[i]), wave, int(values[i])))
+            _tell(w)
             return None if passed.all() else np.where(passed, following, QUEUE)
 
         return step
