@@ -238,6 +238,12 @@ def is_tile(value: Any) -> bool:
     return isinstance(value.type, ir.RankedTensorType)
 
 
+def is_read(value: Any) -> bool:
+    """Is a value what an op reads from global memory?"""
+    reads = ("hkc_tile.load", "hkc_tile.load_masked", "hkc_tile.gather")
+    return not isinstance(value, ir.BlockArgument) and value.owner.name in reads
+
+
 def _record(op: Any) -> OpRecord | None:
     dialect, _, name = op.name.partition(".")
     return TILE_DIALECT.ops.get(name) if dialect == TILE_DIALECT.dialect else None

@@ -18,7 +18,7 @@ from hkc.layout import DistributedLayout, blocked
 from hkc.layout.conversion import clocks, through_lds
 from hkc.passes.define import Pass
 from hkc.passes.explain import Option, explain
-from hkc.passes.layout_graph import DOTS, LayoutGraph, Layouts, Tile, from_memory, is_tile, loads
+from hkc.passes.layout_graph import DOTS, LayoutGraph, Layouts, Tile, from_memory, is_read, is_tile, loads
 from hkc.passes.lds_accesses import weight
 from hkc.passes.locate import refuse
 from hkc.passes.mfma_choice import DotLayouts, candidates, shape_text, variants, wave_grids
@@ -197,7 +197,7 @@ class _Search:
             self.graph.spread(layouts, self.graph.number(op.results[0]), chosen.acc)
         for number, layout in (given or {}).items():
             self.graph.spread(layouts, number, layout)
-        for tile in sorted(self.graph.tiles, key=lambda tile: -tile.size):
+        for tile in sorted(self.graph.tiles, key=lambda tile: (-tile.size, not is_read(tile.value))):
             if tile.number not in layouts:
                 self.graph.spread(layouts, tile.number, self._coalesced(tile))
         return Choice(dots, layouts, self._clocks(dots, layouts))

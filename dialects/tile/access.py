@@ -203,7 +203,7 @@ class Window:
     def _load_masked(self, run: Run, fill: Any) -> Any:
         mask = self.valid(run)
         vector = self._load_buffer(run, build.select(mask, self.byte_offset(run), build.i32(OUT_OF_RANGE)))
-        return build.pack([build.select(mask, build.extract(vector, 0), fill)])
+        return build.select(mask, vector, build.splat(fill, run.count))
 
     def _load_general(self, run: Run, fill: Any) -> Any:
         kind = build.vector_type(1, self.tensor.stored)
@@ -240,10 +240,10 @@ class Window:
             offset = _where([*self._in_tile(run), *([] if original is None else [original])], self.byte_offset(run))
             create(BufferStore, part, self.tensor.buffer, offset)
 
-    def _store_masked(self, fragments: list[Any]) -> None:
+    def _store_masked(self, fragments: list[Any], width: int = 1) -> None:
         original = self.low.originals(self.layout)
-        for run in self.runs(1):
-            value = self._to_memory(build.slice_vector(fragments[run.fragment], run.register, 1))
+        for run in self.runs(width):
+            value = self._to_memory(build.slice_vector(fragments[run.fragment], run.register, width))
             mask = self.valid(run)
             if original is not None:
                 mask = build.both(mask, original)

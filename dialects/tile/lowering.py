@@ -16,6 +16,7 @@ from typing import Any
 from hkc.dialects import build
 from hkc.dialects.load import create
 from hkc.dialects.tile import printing
+from hkc.dialects.tile.alike import alike
 from hkc.dialects.tile.divisibility import divisor
 from hkc.dialects.tile.scalars import Scalars
 from hkc.dialects.translate import layout_text
@@ -211,11 +212,17 @@ class TileLowering(Scalars):
         from hkc.dialects.tile.places import Places
 
         at = [self.scalar(o) for o in offsets]
+        shape = self.shape(tile)
+        last = len(shape) - 1
+        step = divisor(offsets[-1]) if axis != last else 1
         if axis is not None:
             at.insert(axis, build.index(0))
-        masks, indices = (None if v is None else self.fragments(v) for v in (mask, index))
-        tensor, layout, shape = self.tensors[tensor], self.layout(tile), self.shape(tile)
-        return Places(self, tensor, layout, shape, at, 1, masks=masks, axis=axis, indices=indices)
+        chosen = [None if v is None else self.fragments(v) for v in (mask, index)]
+        same = all(v is None or alike(v, last) for v in (mask, index))
+        return Places(
+            self, self.tensors[tensor], self.layout(tile), shape, at, step,
+            masks=chosen[0], axis=axis, indices=chosen[1], alike=same,
+        )  # fmt: skip
 
     def is_zero(self, value: Any) -> bool:
         """Is a scalar the constant 0 (for floats not -0), whose bits are what a buffer gives out of range?"""

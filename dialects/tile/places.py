@@ -1,7 +1,12 @@
-"""Access to global memory element by element: under a mask, through an index tile, atomically. Worker process only."""
+"""Access to global memory under a mask, through an index tile, atomically. Worker process only.
+
+Atomic updates go element by element. Others are as wide as those of a whole window where the mask and the index are
+equal for all elements of an access, as when a mask chooses rows, or a gather takes them by an index.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,11 +19,13 @@ from hkc.dialects.wave.atomic import GlobalAtomic, GlobalCompareAndSwap
 @dataclass
 class Places(Window):
     """The places of a tile's elements. `masks` are the fragments of a bool tile; along `axis`, if there is one, places
-    come from the fragments `indices` of an integer tile instead of the tile's own coordinates."""
+    come from the fragments `indices` of an integer tile instead of the tile's own coordinates. Both are `alike` along
+    the last dim, or may differ there."""
 
     masks: list[Any] | None = None
     axis: int | None = None
     indices: list[Any] | None = None
+    alike: bool = False
 
     def byte_offset(self, run: Run, offsets: list[Any] | None = None) -> Any:
         """Byte offset of an element from the tensor's base: i32 in the aligned entry, else i64."""
@@ -47,14 +54,30 @@ class Places(Window):
         assert self.indices is not None
         return build.extract(self.indices[run.fragment], run.register)
 
+    def width(self) -> int:
+        """Elements per access: one where neighbours are not all chosen alike, or do not lie side by side."""
+        return super().width() if self.alike and self.axis != len(self.shape) - 1 else 1
+
     def load(self, fill: Any, zero: bool = False) -> list[Any]:
         """The elements that count; `fill` elsewhere."""
-        one = self._load_masked if self._wide else self._load_general
-        return self._assemble(1, lambda run: one(run, fill))
+        if not self._wide:
+            return self._assemble(1, lambda run: self._load_general(run, fill))
+        kind = build.vector_type(self.layout.registers, self.tensor.element)
+        load = lambda width: self._assemble(width, lambda run: self._load_masked(run, fill))  # noqa: E731
+        return self._in_vectors([kind] * len(self.origins), load)
 
     def store(self, fragments: list[Any]) -> None:
         """Write the elements that count."""
-        self._store_masked(fragments)
+        self._in_vectors([], lambda width: self._store_masked(fragments, width))
+
+    def _in_vectors(self, results: list[Any], access: Callable[[int], Any]) -> list[Any]:
+        """`access` by as many elements as lie inside the tensor, or outside, all together; else one by one."""
+        width, last = self.width(), len(self.shape) - 1
+        if width == 1:
+            return list(access(1) or [])
+        even = build.cmp("eq", build.binary("remui", self.tensor.extents[last], width), 0)
+        vectors = build.binary("ori", self.whole[last], even)
+        return build.if_else(vectors, results, lambda: access(width), lambda: access(1))
 
     def atomic(self, fragments: list[Any], kind: str, unsigned: bool) -> list[Any]:
         """Combine the elements that count with memory; gives what was there."""
