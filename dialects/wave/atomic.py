@@ -22,6 +22,8 @@ from hkc.dialects.define import (
 )
 from hkc.dialects.types import VectorType
 from hkc.dialects.wave.machine import Bytes, Workgroup
+from hkc.dialects.wave.swapping import MONOTONIC, SCOPE, has_instruction
+from hkc.dialects.wave.swapping import update as update_by_swapping
 
 KINDS = {"add": np.add, "max": np.fmax, "min": np.fmin}
 """The kinds of update and the NumPy ufunc of each."""
@@ -38,12 +40,6 @@ INTEGERS = {
     ("min", True): 10,
 }
 """Numbers of LLVM's `atomicrmw` operations on integers, by kind and whether they are unsigned."""
-
-MONOTONIC = 2
-"""Number of LLVM's ordering that orders nothing but accesses of the one place."""
-
-SCOPE = "agent"
-"""The synchronisation scope: all workgroups on the device."""
 
 
 def _one(value: VectorType) -> VectorType:
@@ -118,9 +114,12 @@ class GlobalAtomic:
         number = FLOATS[kind] if b.is_float(element) else INTEGERS[kind, unsigned]
 
         def update() -> list[Any]:
+            address, given = b.gep(pointer, offset), b.extract(value, 0)
+            if not has_instruction(element, kind):
+                return [b.pack([update_by_swapping(b, address, given, kind, unsigned)])]
             made = b.op(
                 "llvm.atomicrmw",
-                [b.gep(pointer, offset), b.extract(value, 0)],
+                [address, given],
                 [element],
                 bin_op=b.int_attr(number),
                 ordering=b.int_attr(MONOTONIC),
@@ -170,15 +169,8 @@ class GlobalCompareAndSwap:
         element = value.type.element_type
 
         def swap() -> list[Any]:
-            made = b.op(
-                "llvm.cmpxchg",
-                [b.gep(pointer, offset), b.extract(expected, 0), b.extract(value, 0)],
-                [b.type(f"!llvm.struct<({element}, i1)>")],
-                success_ordering=b.int_attr(MONOTONIC),
-                failure_ordering=b.int_attr(MONOTONIC),
-                syncscope=b.text(SCOPE),
-                alignment=b.int_attr(op.attributes["align"].value),
-            )
+            places = b.gep(pointer, offset), b.extract(expected, 0), b.extract(value, 0)
+            made = b.compare_and_swap(*places, op.attributes["align"].value)
             return [b.pack([b.op("llvm.extractvalue", [made], [element], position=b.positions([0]))])]
 
         return list(b.if_else(mask, [value.type], swap, lambda: [b.zero(value.type)]))

@@ -12,6 +12,7 @@ from hkc.dialects.types import OpaqueType
 from hkc.dialects.wave.address import Access, LaneBase, accesses
 from hkc.dialects.wave.ids import LaneId, WaveId
 from hkc.dialects.wave.lds import buffer_map
+from hkc.dialects.wave.swapping import MONOTONIC, SCOPE
 from hkc.layout import DistributedLayout
 from hkc.layout.accesses import Kind, Use
 from hkc.support.mlir import ir, places
@@ -90,6 +91,19 @@ class Rocdl:
             [pointer.type],
             elem_type=ir.TypeAttr.get(build.int_type(8)),
             rawConstantIndices=ir.DenseI32ArrayAttr.get([offset if fixed else -(2**31)]),
+        )
+
+    def compare_and_swap(self, pointer: Any, expected: Any, value: Any, align: int) -> Any:
+        """What was at a pointer, which becomes `value` if that was `expected`, and whether it was, as a struct."""
+        ordering = build.int_attr(MONOTONIC)
+        return build.op(
+            "llvm.cmpxchg",
+            [pointer, expected, value],
+            [ir.Type.parse(f"!llvm.struct<({value.type}, i1)>")],
+            success_ordering=ordering,
+            failure_ordering=ordering,
+            syncscope=ir.StringAttr.get(SCOPE),
+            alignment=build.int_attr(align),
         )
 
     def lds_pointer(self, offset: int) -> Any:

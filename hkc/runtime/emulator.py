@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hkc.emulate import INSTRUCTION_LIMIT, Fault, Memory, Program, launch
 from hkc.emulate.faults import TRAP
@@ -21,6 +23,13 @@ from hkc.runtime.device import PAGE, LaunchResult, Progress, Region, moved, regi
 from hkc.runtime.printing import printed
 from hkc.support.errors import HkcBug, HkcError, HkcUsageError
 from hkc.targets.chip import load
+
+WORD = 4
+"""Bytes that the hardware updates atomically at least: what is smaller is updated by reading and swapping the aligned
+word around it."""
+
+BESIDE = 0xA5
+"""What such words hold beside elements; a kernel must leave it as it is."""
 
 
 class Emulator:
@@ -106,6 +115,21 @@ def _program(hsaco: bytes, lines: tuple[Line, ...]) -> Program:
     return Program.load(hsaco, lines=lines)
 
 
+@dataclass
+class _Copy:
+    """A region of host memory in the emulator's: `data` from the region's start on, and the bytes that belong to nobody
+    but share words with elements which are updated atomically."""
+
+    space: Space
+    data: NDArray[np.uint8]
+    beside: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+
+
+def _whole_words(owned: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    """The bytes of all words that hold a byte which is owned."""
+    return np.repeat(owned.reshape(-1, WORD).any(axis=1), WORD)
+
+
 class _Copies:
     """The arguments inside the emulator's memory; `views` say where."""
 
@@ -114,34 +138,48 @@ class _Copies:
         self.views: dict[str, View] = {name: t.view for name, t in tensors.items()}  # empty tensors keep theirs
         self._tensors = tensors
         self._read = set(info.inputs) | (set(tensors) - set(info.outputs))
-        self._spaces: dict[Region, Space] = {}
+        both = set(info.inputs) & set(info.outputs)
+        self._updated = {name for name in both & set(tensors) if tensors[name].view.itemsize < WORD}
+        self._copies: dict[Region, _Copy] = {}
         for region in regions(tensors):
             self._copy(region)
 
     def _copy(self, region: Region) -> None:
-        base = self.memory.allocate(region.size, " and ".join(region.params), PAGE, region.start % PAGE)
+        """Where elements smaller than words may be updated atomically, the words around them are memory, too."""
+        shared = any(name in self._updated for name in region.params)
+        lead = region.start % WORD if shared else 0
+        size = -(-(lead + region.size) // WORD) * WORD if shared else region.size
+        base = self.memory.allocate(size, " and ".join(region.params), PAGE, (region.start - lead) % PAGE)
         allocation = self.memory.find(base)
         assert allocation is not None
-        space, owned = allocation.space, np.zeros(region.size, np.uint8)
+        space, owned = allocation.space, np.zeros(size, np.uint8)
+        copy = _Copy(space, space.data[lead:])
         for name in region.params:
             t = self._tensors[name]
-            region.elements(space.data, t)[...] = t.array
+            region.elements(copy.data, t)[...] = t.array
             for bits, marked in ((owned, True), (space.valid, name in self._read)):
                 if marked:
-                    size = t.view.itemsize
-                    region.elements(bits, t, f"u{size}")[...] = int.from_bytes(b"\1" * size, "little")
-            self.views[name] = moved(t.view, region, base)
-        space.complete = bool(space.valid[: region.size].all())
-        space.gaps = None if owned.all() else owned[: region.size] == 0
-        self._spaces[region] = space
+                    itemsize = t.view.itemsize
+                    ones = int.from_bytes(b"\1" * itemsize, "little")
+                    region.elements(bits[lead:], t, f"u{itemsize}")[...] = ones
+            self.views[name] = moved(t.view, region, base + lead)
+        if shared:
+            copy.beside = np.flatnonzero(_whole_words(owned) & (owned == 0))
+            space.data[copy.beside] = BESIDE
+            owned[copy.beside] = space.valid[copy.beside] = 1
+        space.complete = bool(space.valid[:size].all())
+        space.gaps = None if owned.all() else owned == 0
+        self._copies[region] = copy
 
     def fetch(self, outputs: tuple[str, ...]) -> None:
         """Copy the elements of the outputs back. Raises `HkcBug` where more than elements was written."""
-        for region, space in self._spaces.items():
-            if space.gaps is not None and space.valid[: region.size][space.gaps].any():
+        for region, copy in self._copies.items():
+            space = copy.space
+            stored = space.gaps is not None and space.valid[: space.gaps.size][space.gaps].any()
+            if stored or (space.data[copy.beside] != BESIDE).any():
                 raise HkcBug(f"the kernel stored between the elements of {' or '.join(region.params)}")
             for name in region.params:
                 if name in outputs:
                     t = self._tensors[name]
                     assert t.array is not None
-                    t.array[...] = region.elements(space.data, t)
+                    t.array[...] = region.elements(copy.data, t)
