@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hkc.dialects.types import ScalarType, TileType
+from hkc.dialects.types import ScalarType, TileType, extents
 from hkc.frontend import arithmetic, syntax
 from hkc.frontend.functions import Given, function
 from hkc.frontend.program import Value
@@ -148,7 +148,8 @@ def mask(c: Expressions, expr: syntax.Expr, shape: tuple[int, ...]) -> Value:
             "HK204", "a mask is a tile of bools", expr.span, notes=operand.origin("type"), hint="compare something"
         )
     if tile is not None and arithmetic.broadcast(tile.shape, shape) != shape:
-        raise error("HK202", f"a mask of {tile} doesn't broadcast to the tile that it masks", expr.span)
+        message = f"a mask of {tile} doesn't broadcast to the tile that it masks"
+        raise error("HK202", message, expr.span, hint=f"that has {extents(shape)}; mask[:, None] masks rows")
     return c.b.spread(operand.value, shape, expr.span)
 
 

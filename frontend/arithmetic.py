@@ -333,7 +333,9 @@ def _of_values(b: Builder, op: str, values: list[Value], span: Span) -> Value:
     if dtype.is_float:
         if op not in _FLOAT_OPS:
             what = "integers and bools" if op in BITWISE else "integers"
-            raise error("HK204", f"`{op}` takes {what}, not {dtype}", span)
+            words = {16: "i16", 32: "i32", 64: "i64"}[dtype.bits]
+            hint = f"bitcast(x, {words}) gives the bits of floats" if op in BITWISE else None
+            raise error("HK204", f"`{op}` takes {what}, not {dtype}", span, hint=hint)
         return b.op(f"arith.{_FLOAT_OPS[op]}", [x, y], x.type, span)
     if op == "/":
         raise error(

@@ -115,15 +115,19 @@ class Builder:
 
 def fit(value: Number, dtype: DType, span: Span) -> None:
     """Checks that a number can be an element of `dtype` (floats round). Raises `HkcError`."""
-    problem: str | None = None
+    problem = hint = None
     if dtype.kind == "bool" or isinstance(value, bool):
         if not (dtype.kind == "bool" and isinstance(value, bool)):
             problem = f"{value} can't be a value of {dtype}"
     elif dtype.is_float:
         if abs(value) >= _OVERFLOWS.get(dtype.name, float("inf")) and abs(value) != float("inf"):
-            problem = f"{value} is beyond the range of {dtype}"
+            problem, hint = (
+                f"{value} is beyond the range of {dtype}",
+                None if dtype.is_narrow else "inf is a number, too",
+            )
     elif isinstance(value, float):
         problem = f"{value} is not a whole number, but {dtype} holds whole numbers"
+        hint = "cast(…, f32) makes floats of what it meets"
     else:
         low, high = (
             (-(2 ** (dtype.bits - 1)), 2 ** (dtype.bits - 1) - 1) if dtype.kind == "int" else (0, 2**dtype.bits - 1)
@@ -131,7 +135,7 @@ def fit(value: Number, dtype: DType, span: Span) -> None:
         if not low <= value <= high:
             problem = f"{value} is beyond the range of {dtype}, {low} to {high}"
     if problem:
-        raise error("HK210", problem, span)
+        raise error("HK210", problem, span, hint=hint)
 
 
 def _limit(tile: TileType, span: Span) -> None:

@@ -107,6 +107,7 @@ def _bitcast(c: Expressions, given: Given, span: Span) -> Meaning:
             "HK204",
             f"`bitcast` keeps the width, but {source} has {source.bits} bits and {target} {target.bits}",
             x.span,
+            hint=f"cast(…, {target}) converts the numbers",
         )
     kind = TileType(tile.shape, name) if tile else ScalarType(name)
     return c.b.op("arith.bitcast", [x.meaning], kind, span)

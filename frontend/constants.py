@@ -69,7 +69,11 @@ def _candidates(constant: syntax.Constant, expr: syntax.Expr, names: Mapping[str
     default = compile_time(constant.binding.value, names, "the value of a tune parameter")
     if default not in values:
         raise error(
-            "HK313", f"the default {default} is not among the candidates", constant.binding.value.span, expr.span
+            "HK313",
+            f"the default {default} is not among the candidates",
+            constant.binding.value.span,
+            expr.span,
+            hint="choose one of them, or add it",
         )
     return tuple(v for v in values if isinstance(v, int))
 

@@ -159,7 +159,9 @@ class Control:
             condition = self.x.condition(statement.condition)
         if isinstance(condition, bool):
             if condition:
-                raise error("HK217", "this loop never ends: its condition is always true", statement.condition.span)
+                message = "this loop never ends: its condition is always true"
+                hint = "say in the condition what ends it: there is no `break`"
+                raise error("HK217", message, statement.condition.span, hint=hint)
             return
         arguments, results = carried.arguments(), carried.arguments()
         side = self._side(carried.bound(arguments), statement.body)

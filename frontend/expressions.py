@@ -59,7 +59,8 @@ class Expressions:
         """An expression that has a value, or several as a tuple."""
         meaning = self.meaning(expr)
         if meaning is None:
-            raise error("HK212", f"`{_called(expr)}` has no value", expr.span)
+            hint = "call it on a line of its own, or let the function end with `return`"
+            raise error("HK212", f"`{_called(expr)}` has no value", expr.span, hint=hint)
         return meaning
 
     def condition(self, expr: syntax.Expr) -> bool | Value:
@@ -163,6 +164,7 @@ class Expressions:
                     f"`.T` transposes tiles of rank 2, not {describe(base.meaning)}",
                     base.span,
                     notes=base.origin(),
+                    hint="transpose(x, [axis, …]) reorders any dims; x[:, None] makes a column of a vector",
                 )
             return self.b.tile_op("transpose", [base.value], expr.span, {"x": base}, permutation=(1, 0))[0]
         dtype = element_dtype(base.meaning)
@@ -172,7 +174,7 @@ class Expressions:
             "HK307",
             f"{describe(base.meaning)} has no `.{word}`",
             expr.name.span,
-            hint=suggestion(word, ("T", "dtype", "shape")),
+            hint=suggestion(word, ("T", "dtype", "shape")) or "there are .T, .dtype and .shape",
         )
 
     def _index(self, expr: syntax.Index, call: syntax.Call | None) -> Meaning:
@@ -241,6 +243,7 @@ class Expressions:
                 f"a tensor is needed here, not {describe(operand.meaning)}",
                 operand.span,
                 notes=operand.origin("type"),
+                hint="x[0:16, :] is a part of a tile" if tile_type(operand.meaning) else None,
             )
         return operand
 
@@ -253,7 +256,7 @@ class Expressions:
                 f"a tile is needed here, not {describe(operand.meaning)}",
                 operand.span,
                 notes=operand.origin("type"),
-                hint="load one: load(tensor, [offsets], [shape])" if global_type(operand.meaning) else None,
+                hint=_made_a_tile(operand.meaning),
             )
         return operand
 
@@ -356,6 +359,13 @@ class Expressions:
         span = expr.span
         row = span.source.text.split("\n")[span.line - 1]
         return row[span.column - 1 : span.end_column - 1 if span.end_line == span.line else None]
+
+
+def _made_a_tile(meaning: Meaning) -> str | None:
+    """How to get a tile from what is none, as a hint."""
+    if global_type(meaning):
+        return "load one: load(tensor, [offsets], [shape])"
+    return "full[dtype, extent, …](value) makes one" if is_number(meaning) else None
 
 
 def _called(expr: syntax.Expr) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from hkc.dialects.types import ScalarType, TileType
 from hkc.frontend import arithmetic, carriers, syntax
-from hkc.frontend.functions import Given, function
+from hkc.frontend.functions import Given, axes, function
 from hkc.frontend.program import Value
 from hkc.frontend.scope import Meaning, Operand, tile_type
 from hkc.support.dtypes import DTYPES
@@ -152,7 +152,7 @@ def axis_of(c: Expressions, expr: syntax.Expr, x: Operand) -> int:
     rank = len(_type(x).shape)
     axis = c.whole_number(expr, "an axis")
     if not -rank <= axis < rank:
-        raise error("HK206", f"a tile of rank {rank} has no axis {axis}", expr.span, notes=x.origin())
+        raise error("HK206", f"a tile of rank {rank} has no axis {axis}", expr.span, notes=x.origin(), hint=axes(rank))
     return axis % rank
 
 

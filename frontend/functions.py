@@ -87,3 +87,8 @@ def function(signature: str, doc: str, spelling: str | None = None) -> Callable[
         return handler
 
     return register
+
+
+def axes(rank: int) -> str:
+    """What axes a tile of some rank has, as a hint."""
+    return f"the first is 0, the last {rank - 1} or -1"

@@ -43,8 +43,9 @@ class Grid:
                 "HK309", "`tile_ids` can't stand in a block", call.span, hint="it defines the grid; call it first"
             )
         if self.place is not None:
+            note = Note("the first one is here", self.place)
             raise error(
-                "HK309", "a kernel has one `tile_ids`", call.span, notes=(Note("the first one is here", self.place),)
+                "HK309", "a kernel has one `tile_ids`", call.span, notes=(note,), hint=f"for several axes: {SPELLING}"
             )
         self.place, order = call.span, self.order(c, call.keywords)
         if not 1 <= len(call.arguments) <= AXES:

@@ -93,7 +93,9 @@ class Layout(PostLex):
         if token.type in _OPENING:
             self.brackets.append(token)
             if len(self.brackets) > NESTING:
-                raise error("HK432", f"brackets are nested more than {NESTING} deep", span_of(self.source, token))
+                message = f"brackets are nested more than {NESTING} deep"
+                hint = "give parts of the expression names of their own"
+                raise error("HK432", message, span_of(self.source, token), hint=hint)
         elif token.type in _CLOSING:
             if not self.brackets:
                 raise error("HK103", f"`{token}` closes nothing", span_of(self.source, token))

@@ -8,7 +8,7 @@ from hkc.dialects.types import ScalarType, TileType
 from hkc.frontend import syntax
 from hkc.frontend.builder import fit
 from hkc.frontend.casts import cast_scalar
-from hkc.frontend.functions import FUNCTIONS, Function, Given, function
+from hkc.frontend.functions import FUNCTIONS, Function, Given, axes, function
 from hkc.frontend.program import Value
 from hkc.frontend.scope import Meaning, describe, is_number, is_whole
 from hkc.support.dtypes import DTYPES
@@ -67,7 +67,8 @@ def _iota(
         raise error("HK211", "`iota` of more than one dim needs an axis", span, hint=f"{c.text(made)}(axis=0)")
     axis = c.whole_number(given["axis"], "an axis") if "axis" in given else 0
     if not -len(shape) <= axis < len(shape):
-        raise error("HK206", f"a tile of rank {len(shape)} has no axis {axis}", given["axis"].span)
+        message = f"a tile of rank {len(shape)} has no axis {axis}"
+        raise error("HK206", message, given["axis"].span, hint=axes(len(shape)))
     return c.b.tile_op("iota", [], span, {}, TileType(shape, "i32"), axis=axis % len(shape))[0]
 
 
@@ -92,5 +93,6 @@ def _seed(c: Expressions, expr: syntax.Expr) -> Value:
     if isinstance(meaning, int) and not isinstance(meaning, bool):
         return c.b.constant(meaning, ScalarType("i64"), expr.span)
     if not is_whole(meaning):
-        raise error("HK201", f"a seed is a whole number, not {describe(meaning)}", expr.span)
+        hint = "cast(…, i64) makes a whole number"
+        raise error("HK201", f"a seed is a whole number, not {describe(meaning)}", expr.span, hint=hint)
     return cast_scalar(c, operand, DTYPES["i64"], expr.span)

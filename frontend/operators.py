@@ -16,6 +16,9 @@ LEVELS = {
 }  # fmt: skip
 """The kinds of operator by how tightly they bind, the loosest first."""
 
+CHAINED = "combine two by `and`, for tiles by `&` and brackets"
+"""What to write instead of `a < b < c`."""
+
 
 def tree(source: Source, parts: Sequence[Token | syntax.Expr]) -> syntax.Expr:
     """The expression that operands and operators in turn make (`not` stands before its operand); equals bind to the
@@ -29,7 +32,7 @@ def tree(source: Source, parts: Sequence[Token | syntax.Expr]) -> syntax.Expr:
         level = LEVELS[part.type]
         while part.type != "NOT" and waiting and LEVELS[waiting[-1].type] >= level:
             if part.type == waiting[-1].type == "COMPARE":
-                raise error("HK112", "comparisons can't be chained", span_of(source, part))
+                raise error("HK112", "comparisons can't be chained", span_of(source, part), hint=CHAINED)
             _join(source, waiting.pop(), operands)
         waiting.append(part)
     while waiting:

@@ -332,7 +332,8 @@ class _Build(Transformer[Token, Any]):
         if value is None:
             raise error("HK114", f"`{shorten(text)}` is not a number", span, hint="write 128, 0x80, 1.5 or 1e-3")
         if (isinstance(value, int) and value >= 2**64) or math.isinf(value):
-            raise error("HK114", f"`{shorten(text)}` is too large a number", span)
+            hint = "the largest float is about 1.8e308; inf is a number, too"
+            raise error("HK114", f"`{shorten(text)}` is too large a number", span, hint=hint)
         return syntax.Number(span, value)
 
 

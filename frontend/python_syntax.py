@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from hkc.frontend import syntax
+from hkc.frontend.operators import CHAINED
 from hkc.support.errors import HkcError, Source, Span, error
 
 _BINARY: dict[type[ast.operator], str] = {
@@ -201,7 +202,7 @@ class Converter:
 
     def _comparison(self, node: ast.Compare, span: Span) -> syntax.Expr:
         if len(node.ops) > 1:
-            raise error("HK112", "comparisons can't be chained", span, hint="combine two by `and`")
+            raise error("HK112", "comparisons can't be chained", span, hint=CHAINED)
         op = _COMPARE.get(type(node.ops[0]))
         if op is None:
             raise refuse("this comparison", span)

@@ -106,7 +106,11 @@ class Statements:
         if bound is not None and bound.kind not in (VARIABLE, "unknown name"):
             notes = (Note(f"`{target.name}` is defined here", bound.span),) if bound.span else ()
             raise error(
-                "HK303", f"`{target.name}` is a {bound.kind} and can't be assigned to", target.span, notes=notes
+                "HK303",
+                f"`{target.name}` is a {bound.kind} and can't be assigned to",
+                target.span,
+                notes=notes,
+                hint="give the new value a name of its own",
             )
         if target.name in self.expressions.words:
             raise error("HK303", f"`{target.name}` is a function", target.span, hint="choose another name")

@@ -179,7 +179,10 @@ class CompareAndSwap:
         check_window("compare_and_swap", dst, offsets, value)
         if value.dtype not in SWAPPED:
             raise Mismatch(
-                f"`compare_and_swap` works on {', '.join(SWAPPED)}, not {value.dtype}", ("value",), code="HK204"
+                f"`compare_and_swap` works on {', '.join(SWAPPED)}, not {value.dtype}",
+                ("value",),
+                hint="keep the bits of floats in a tensor of i32: bitcast(x, i32)" if value.dtype == "f32" else None,
+                code="HK204",
             )
         if (expected.shape, expected.dtype) != (value.shape, value.dtype):
             raise Mismatch(

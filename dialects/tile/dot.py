@@ -25,7 +25,12 @@ SCALE_GROUP = 32
 def _check_ranks(what: str, **tiles: TileType) -> None:
     for name, t in tiles.items():
         if len(t.shape) != 2:
-            raise Mismatch(f"`{what}` takes tiles of rank 2, but `{name}` is {t}", (name,), code="HK206")
+            raise Mismatch(
+                f"`{what}` takes tiles of rank 2, but `{name}` is {t}",
+                (name,),
+                hint="x[None, :] makes a row of a vector, x[:, None] a column",
+                code="HK206",
+            )
 
 
 def _check_shapes(what: str, a: TileType, b: TileType, acc: TileType, total: str) -> None:
@@ -38,7 +43,12 @@ def _check_shapes(what: str, a: TileType, b: TileType, acc: TileType, total: str
         )
     want = TileType((a.shape[0], b.shape[1]), total)
     if (acc.shape, acc.dtype) != (want.shape, want.dtype):
-        raise Mismatch(f"the accumulator is {acc}, but this product is {want}", ("acc",), code="HK203")
+        raise Mismatch(
+            f"the accumulator is {acc}, but this product is {want}",
+            ("acc",),
+            hint=f"begin with zeros[{want.dtype}, {', '.join(map(str, want.shape))}]",
+            code="HK203",
+        )
 
 
 @tile_op("dot", spelling="dot(a, b)")
@@ -147,7 +157,12 @@ class DotScaled:
         groups = a.shape[1] // SCALE_GROUP
         for name, t, shape in (("a_scale", a_scale, (a.shape[0], groups)), ("b_scale", b_scale, (groups, b.shape[1]))):
             if t.shape != shape or t.dtype != "e8m0":
-                raise Mismatch(f"`{name}` must be {extents(shape)} e8m0, not {t}", (name,), code="HK203")
+                raise Mismatch(
+                    f"`{name}` must be {extents(shape)} e8m0, not {t}",
+                    (name,),
+                    hint="one scale for each 32 elements along K; cast(…, e8m0) converts",
+                    code="HK203",
+                )
         return acc
 
     @staticmethod

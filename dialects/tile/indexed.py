@@ -58,6 +58,7 @@ def _check(
         raise Mismatch(
             f"the index tile must be {extents(tile.shape)} of {' or '.join(INDICES)}, not {index}",
             ("index",),
+            hint="cast(…, i32) makes whole numbers" if index.dtype not in INDICES else None,
             code="HK204",
         )
 

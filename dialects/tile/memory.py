@@ -25,12 +25,14 @@ def check_window(what: str, tensor: GlobalType, offsets: tuple[IndexType, ...], 
         raise Mismatch(
             f"`{what}` needs {len(tensor.dims)} offsets for {tensor}, but {len(offsets)} are given",
             ("offsets",),
+            hint="one for each dim, 0 where the tile begins with the tensor",
             code="HK206",
         )
     if len(tile.shape) != len(tensor.dims):
         raise Mismatch(
             f"a tile of rank {len(tile.shape)} can't cover {tensor}, which has rank {len(tensor.dims)}",
             ("shape",) if what.startswith("load") else ("value",),
+            hint="a dim of which one place is meant has extent 1: [1, 64]",
             code="HK206",
         )
     if tile.dtype != tensor.dtype:

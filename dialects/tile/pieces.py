@@ -98,7 +98,12 @@ class Concat:
             raise Mismatch(f"`concat` joins tiles of one dtype, not {x} and {y}", ("x", "y"), code="HK205")
         rest = [t.shape[:axis] + t.shape[axis + 1 :] for t in (x, y)]
         if rest[0] != rest[1]:
-            raise Mismatch(f"{x} and {y} differ in more than axis {axis}", ("x", "y"), code="HK202")
+            raise Mismatch(
+                f"{x} and {y} differ in more than axis {axis}",
+                ("x", "y"),
+                hint="all other extents are equal",
+                code="HK202",
+            )
         return TileType((*x.shape[:axis], x.shape[axis] + y.shape[axis], *x.shape[axis + 1 :]), x.dtype)
 
     @staticmethod
@@ -144,7 +149,12 @@ class Item:
     @staticmethod
     def infer(x: TileType) -> ScalarType:
         if math.prod(x.shape) != 1:
-            raise Mismatch(f"`item` takes a tile of one element, not {x}", ("x",), code="HK206")
+            raise Mismatch(
+                f"`item` takes a tile of one element, not {x}",
+                ("x",),
+                hint="cut one out, or fold them: sum(x), max(x)",
+                code="HK206",
+            )
         return ScalarType(x.dtype)
 
     @staticmethod

@@ -131,7 +131,12 @@ class Reshape:
     def check(d: TileType, x: TileType) -> None:
         """As many elements."""
         if math.prod(d.shape) != math.prod(x.shape) or d.dtype != x.dtype:
-            raise Mismatch(f"`reshape` keeps the elements: {x} can't become {d}", ("x",), code="HK202")
+            raise Mismatch(
+                f"`reshape` keeps the elements: {x} can't become {d}",
+                ("x",),
+                hint=f"it has {math.prod(x.shape)} of them, not {math.prod(d.shape)}",
+                code="HK202",
+            )
 
     @staticmethod
     def meaning(x: Any, *, shape: tuple[int, ...]) -> Any:
