@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import shutil
 import subprocess
 import sys
@@ -15,7 +16,9 @@ import pytest
 
 
 def _run(*command: str | Path, cwd: Path) -> str:
-    ran = subprocess.run([str(word) for word in command], cwd=cwd, capture_output=True, text=True, timeout=120)
+    alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}  # which may name the checkout
+    words = [str(word) for word in command]
+    ran = subprocess.run(words, cwd=cwd, env=alone, capture_output=True, text=True, timeout=120)
     assert ran.returncode == 0, f"{' '.join(map(str, command))}\n{ran.stdout}{ran.stderr}"
     return ran.stdout
 
