@@ -160,7 +160,8 @@ def _index(c: Expressions, given: Given, shape: tuple[int, ...] | None) -> Value
     assert tile is not None
     shape = tile.shape if shape is None else shape
     if arithmetic.broadcast(tile.shape, shape) != shape:
-        raise error("HK202", f"an index of {tile} doesn't broadcast to the tile that it is for", index.span)
+        hint = f"it needs the extents {', '.join(map(str, shape))}, or 1 in place of any"
+        raise error("HK202", f"an index of {tile} doesn't broadcast to the tile that it is for", index.span, hint=hint)
     value = c.b.spread(index.value, shape, index.span)
     if "mask" not in given or tile.dtype not in ("i32", "i64"):
         return value

@@ -28,6 +28,7 @@ from hkc.support.errors import HkcError, Span, error
 
 COMPARISONS = {"==": (1, 0, 0), "!=": (13, 1, 1), "<": (4, 2, 6), "<=": (5, 3, 7), ">": (2, 4, 8), ">=": (3, 5, 9)}
 """The predicates of `arith.cmpf` (ordered, but `!=` holds for NaN) and of `arith.cmpi`, signed and unsigned."""
+BOOLS = "cast(x, i32) makes 0 and 1 of bools; `&`, `|`, `~` combine them"
 
 BITWISE = {"&": "andi", "|": "ori", "^": "xori", "<<": "shli", ">>": "shrsi"}
 """The `arith` ops of integers; those of `& | ^` take bools too."""
@@ -73,21 +74,18 @@ def binary(b: Builder, op: str, left: Operand, right: Operand, span: Span) -> Me
     for side in (left, right):
         _refuse_non_values(op, side)
     if op in ("//", "%", "cdiv") and is_number(right.meaning) and right.meaning == 0:
-        raise error("HK213", "division by zero", right.span)
+        raise error("HK213", "division by zero", right.span, hint="divide by a number other than 0")
     if is_index(left.meaning) and is_index(right.meaning) and op == "/":
-        raise error(
-            "HK209",
-            "`/` does not divide indices or whole numbers",
-            span,
-            hint="`//` rounds down, cdiv(a, b) rounds up; write 1.0 for a float",
-        )
+        hint = "`//` rounds down, cdiv(a, b) rounds up; write 1.0 for a float"
+        raise error("HK209", "`/` does not divide indices or whole numbers", span, hint=hint)
     if is_number(left.meaning) and is_number(right.meaning):
         return _fold(op, left, right, span)
     if is_index(left.meaning) and is_index(right.meaning):
         return _of_indices(b, op, left, right, span)
     if op == "cdiv":
         wrong = right if is_index(left.meaning) else left
-        raise error("HK201", f"cdiv divides indices, not {describe(wrong.meaning)}", wrong.span)
+        hint = "`//` divides tiles and scalars, rounded down"
+        raise error("HK201", f"cdiv divides indices, not {describe(wrong.meaning)}", wrong.span, hint=hint)
     values = align(b, op, [left, right], span)
     return _of_values(b, op, values, span)
 
@@ -172,7 +170,11 @@ def index(b: Builder, operand: Operand) -> Value:
     meaning = operand.meaning
     if not is_whole(meaning):
         raise error(
-            "HK201", f"an index is needed here, not {describe(meaning)}", operand.span, notes=operand.origin("type")
+            "HK201",
+            f"an index is needed here, not {describe(meaning)}",
+            operand.span,
+            notes=operand.origin("type"),
+            hint="indices are whole numbers, dims, ids of workgroups and scalars of integers",
         )
     if isinstance(meaning, int):
         return b.constant(meaning, IndexType(), operand.span)
@@ -264,14 +266,12 @@ def _mixed(op: str, a: Operand, one: DType, b: Operand, other: DType) -> HkcErro
 def _refuse_non_values(op: str, operand: Operand) -> None:
     meaning = operand.meaning
     if isinstance(meaning, (DType, tuple)):
-        raise error("HK201", f"`{op}` takes numbers and tiles, not {describe(meaning)}", operand.span)
-    if global_type(meaning):
         raise error(
-            "HK201",
-            f"`{op}` takes numbers and tiles, not {describe(meaning)}",
-            operand.span,
-            hint="load a tile of it: load(tensor, [offsets], [shape])",
+            "HK201", f"`{op}` takes numbers and tiles, not {describe(meaning)}", operand.span, hint="name one value"
         )
+    if global_type(meaning):
+        hint = "load a tile of it: load(tensor, [offsets], [shape])"
+        raise error("HK201", f"`{op}` takes numbers and tiles, not {describe(meaning)}", operand.span, hint=hint)
 
 
 def _fold(op: str, left: Operand, right: Operand, span: Span) -> Number:
@@ -279,32 +279,33 @@ def _fold(op: str, left: Operand, right: Operand, span: Span) -> Number:
     assert is_number(a) and is_number(c)
     bools = isinstance(a, bool), isinstance(c, bool)
     if op not in COMPARISONS and any(bools) and not (all(bools) and op in ("&", "|", "^")):
-        raise error("HK204", f"`{op}` takes numbers, not bool", span)
+        raise error("HK204", f"`{op}` takes numbers, not bool", span, hint=BOOLS)
     if op in BITWISE and (isinstance(a, float) or isinstance(c, float)):
-        raise error("HK204", f"`{op}` takes integers and bools, not floats", span)
+        raise error("HK204", f"`{op}` takes integers and bools, not floats", span, hint="write whole numbers")
     if op == "cdiv" and (isinstance(a, float) or isinstance(c, float)):
-        raise error("HK201", "cdiv divides whole numbers", span)
+        raise error("HK201", "cdiv divides whole numbers", span, hint="`/` divides floats")
     try:
         value = _FOLD[op](a, c)
     except ZeroDivisionError:
-        raise error("HK213", "division by zero", right.span) from None
+        raise error("HK213", "division by zero", right.span, hint="divide by a number other than 0") from None
     except (OverflowError, ValueError):
         problem = "a shift by a negative number" if op in ("<<", ">>") else "the result is beyond the range of f64"
-        raise error("HK213", problem, span) from None
+        raise error("HK213", problem, span, hint="smaller numbers") from None
     if isinstance(value, int) and abs(value) >= 2**64:
-        raise error("HK213", "the result has more than 64 bits", span)
+        raise error("HK213", "the result has more than 64 bits", span, hint="compute with floats: 2.0, not 2")
     return value
 
 
 def _fold_function(name: str, value: Number, span: Span) -> Number:
     if isinstance(value, bool):
-        raise error("HK204", f"`{name}` takes numbers, not bool", span)
+        raise error("HK204", f"`{name}` takes numbers, not bool", span, hint=BOOLS)
     if name == "abs":
         return abs(value)
     try:
         return FLOAT_FUNCTIONS[name](value)
     except (ValueError, OverflowError, ZeroDivisionError):
-        raise error("HK213", f"`{name}` of {value} is not a finite number", span) from None
+        hint = f"a number for which `{name}` is finite; infinity is written inf"
+        raise error("HK213", f"`{name}` of {value} is not a finite number", span, hint=hint) from None
 
 
 def _of_indices(b: Builder, op: str, left: Operand, right: Operand, span: Span) -> Meaning:
@@ -322,7 +323,7 @@ def _of_values(b: Builder, op: str, values: list[Value], span: Span) -> Value:
     assert isinstance(x.type, (TileType, ScalarType))
     dtype = DTYPES[x.type.dtype]
     if dtype.kind == "bool" and op not in ("==", "!=", "&", "|", "^"):
-        raise error("HK204", f"`{op}` takes numbers, not bool", span)
+        raise error("HK204", f"`{op}` takes numbers, not bool", span, hint=BOOLS)
     if dtype.is_narrow:
         raise _narrow(op, dtype, span)
     if op in COMPARISONS:

@@ -115,15 +115,16 @@ class Builder:
 
 def fit(value: Number, dtype: DType, span: Span) -> None:
     """Checks that a number can be an element of `dtype` (floats round). Raises `HkcError`."""
-    problem = hint = None
+    problem, hint = None, "another number, or another dtype"
     if dtype.kind == "bool" or isinstance(value, bool):
         if not (dtype.kind == "bool" and isinstance(value, bool)):
             problem = f"{value} can't be a value of {dtype}"
+            hint = "bools are True and False, and only they; cast(x, i32) makes numbers of them"
     elif dtype.is_float:
         if abs(value) >= _OVERFLOWS.get(dtype.name, float("inf")) and abs(value) != float("inf"):
             problem, hint = (
                 f"{value} is beyond the range of {dtype}",
-                None if dtype.is_narrow else "inf is a number, too",
+                hint if dtype.is_narrow else "inf is a number, too",
             )
     elif isinstance(value, float):
         problem = f"{value} is not a whole number, but {dtype} holds whole numbers"
@@ -133,7 +134,8 @@ def fit(value: Number, dtype: DType, span: Span) -> None:
             (-(2 ** (dtype.bits - 1)), 2 ** (dtype.bits - 1) - 1) if dtype.kind == "int" else (0, 2**dtype.bits - 1)
         )
         if not low <= value <= high:
-            problem = f"{value} is beyond the range of {dtype}, {low} to {high}"
+            problem = f"{value} is beyond the range of {dtype}"
+            hint = f"{dtype} holds {low} to {high}"
     if problem:
         raise error("HK210", problem, span, hint=hint)
 

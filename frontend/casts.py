@@ -30,7 +30,8 @@ def _cast(c: Expressions, given: Given, span: Span) -> Meaning:
         return c.b.constant(_adapted(meaning, DTYPES[dtype]), ScalarType(dtype), span)
     tile = tile_type(meaning)
     if tile is None and scalar_dtype(meaning) is None and not is_index(meaning):
-        raise error("HK201", f"`cast` converts tiles and numbers, not {describe(meaning)}", x.span)
+        hint = "load a tile of a tensor first"
+        raise error("HK201", f"`cast` converts tiles and numbers, not {describe(meaning)}", x.span, hint=hint)
     source = element_dtype(meaning)
     if source == DTYPES[dtype]:
         return meaning
@@ -39,7 +40,8 @@ def _cast(c: Expressions, given: Given, span: Span) -> Meaning:
         options["to_unsigned"] = DTYPES[dtype].kind == "uint"
         return c.b.tile_op("cast", [x.value], span, {"x": x}, TileType(tile.shape, dtype), **options)[0]
     if options:
-        raise error("HK211", "only tiles are cast with `saturate` and `rounding`", x.span)
+        hint = "make it a tile: full[f32, 1](x)"
+        raise error("HK211", "only tiles are cast with `saturate` and `rounding`", x.span, hint=hint)
     return cast_scalar(c, x, DTYPES[dtype], span)
 
 
@@ -101,7 +103,8 @@ def _bitcast(c: Expressions, given: Given, span: Span) -> Meaning:
     source, target = element_dtype(x.meaning), DTYPES[name]
     tile = tile_type(x.meaning)
     if source is None or not isinstance(x.meaning, Value) or (tile is None and scalar_dtype(x.meaning) is None):
-        raise error("HK201", f"`bitcast` takes tiles and scalars, not {describe(x.meaning)}", x.span)
+        hint = "give it a dtype first: cast(x, i32)"
+        raise error("HK201", f"`bitcast` takes tiles and scalars, not {describe(x.meaning)}", x.span, hint=hint)
     if source.bits != target.bits or source.kind == "bool":
         raise error(
             "HK204",

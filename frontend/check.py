@@ -15,7 +15,7 @@ from hkc.frontend.inline import Inliner
 from hkc.frontend.parse import parse, read
 from hkc.frontend.program import Checked, Kernel
 from hkc.frontend.reference import check_references
-from hkc.frontend.scope import Bound, Scope, Silenced, describe, suggestion
+from hkc.frontend.scope import Bound, Scope, Silenced, describe, given_by, suggestion
 from hkc.frontend.signature import Signature
 from hkc.frontend.statements import Statements
 from hkc.support import collector
@@ -45,7 +45,9 @@ def check(file: syntax.File, overrides: Mapping[str, str] | None = None) -> Chec
         name = kernel.name.name
         if name in places:
             note = Note("the first one is here", places[name])
-            diagnostics += error("HK304", f"a kernel `{name}` exists already", kernel.span, notes=(note,)).diagnostics
+            diagnostics += error(
+                "HK304", f"a kernel `{name}` exists already", kernel.span, notes=(note,), hint="choose another name"
+            ).diagnostics
         places.setdefault(name, kernel.span)
         kernels.append(_kernel(kernel, names, functions, diagnostics))
     examples = _examples(file.examples, names, kernels, diagnostics)
@@ -86,7 +88,8 @@ def _functions(
             refuse_taken(name, names)
             if name.name in found:
                 note = Note("the first one is here", found[name.name].span)
-                raise error("HK304", f"a function `{name.name}` exists already", name.span, notes=(note,))
+                hint = "choose another name"
+                raise error("HK304", f"a function `{name.name}` exists already", name.span, notes=(note,), hint=hint)
             _refuse_repeated(function)
         except HkcError as problem:
             diagnostics += problem.diagnostics
@@ -99,7 +102,13 @@ def _refuse_repeated(function: syntax.Function) -> None:
     for formal in function.parameters:
         if formal.name.name in seen:
             note = Note("the first one is here", seen[formal.name.name])
-            raise error("HK304", f"a parameter `{formal.name.name}` exists already", formal.span, notes=(note,))
+            raise error(
+                "HK304",
+                f"a parameter `{formal.name.name}` exists already",
+                formal.span,
+                notes=(note,),
+                hint="choose another name",
+            )
         seen[formal.name.name] = formal.span
 
 
@@ -143,19 +152,23 @@ def _examples(
         name = binding.name
         try:
             if name.name not in dims | scalars:
-                raise error(
-                    "HK310",
-                    f"no kernel has a dim or scalar `{name.name}`",
-                    name.span,
-                    hint=suggestion(name.name, sorted(dims | scalars)),
-                )
+                hint = suggestion(name.name, sorted(dims | scalars)) or given_by(dims | scalars)
+                raise error("HK310", f"no kernel has a dim or scalar `{name.name}`", name.span, hint=hint)
             if name.name in found:
-                raise error("HK310", f"`{name.name}` has an example value already", name.span)
+                raise error(
+                    "HK310", f"`{name.name}` has an example value already", name.span, hint="leave one of them out"
+                )
             value = compile_time(binding.value, names, "an example value")
             if isinstance(value, bool) or not isinstance(value, (int, float)):
-                raise error("HK310", f"an example value is a number, not {describe(value)}", binding.value.span)
+                raise error(
+                    "HK310",
+                    f"an example value is a number, not {describe(value)}",
+                    binding.value.span,
+                    hint=f"{name.name} = 64",
+                )
             if name.name in dims and not (isinstance(value, int) and 0 <= value < 2**63):
-                raise error("HK310", f"an extent is a whole number from 0, not {value}", binding.value.span)
+                hint = f"{name.name} = 64"
+                raise error("HK310", f"an extent is a whole number from 0, not {value}", binding.value.span, hint=hint)
             found[name.name] = value
         except HkcError as problem:
             diagnostics += problem.diagnostics

@@ -8,6 +8,7 @@ RANK = 5
 """Dims of a tensor or tile."""
 FILE_BYTES = 2**20
 """Size of a source file."""
+SPLIT_FILE = "put kernels into files of their own; `from file import f` shares functions"
 KERNEL_OPS = 100_000
 """Operations of a kernel, once all functions are inlined."""
 CALLS = 10_000

@@ -65,7 +65,8 @@ def _candidates(constant: syntax.Constant, expr: syntax.Expr, names: Mapping[str
     values = [compile_time(item, names, "a candidate") for item in expr.items]
     for item, value in zip(expr.items, values, strict=True):
         if not isinstance(value, int) or isinstance(value, bool):
-            raise error("HK208", f"a tune parameter is a whole number, not {describe(value)}", item.span)
+            hint = "a value of another kind is a const"
+            raise error("HK208", f"a tune parameter is a whole number, not {describe(value)}", item.span, hint=hint)
     default = compile_time(constant.binding.value, names, "the value of a tune parameter")
     if default not in values:
         raise error(
@@ -88,7 +89,8 @@ def refuse_unmet(
                 mentioned = syntax.names(constraint.condition)
                 used = sorted({n for n in mentioned if n in names and names[n].span is not None})
                 values = ", ".join(f"{n} = {names[n].meaning}" for n in used)
-                raise error("HK313", f"this constraint does not hold for {values}", constraint.span)
+                hint = "choose values for which it holds"
+                raise error("HK313", f"this constraint does not hold for {values}", constraint.span, hint=hint)
         except HkcError as problem:
             diagnostics += problem.diagnostics
         except Silenced:
@@ -106,7 +108,8 @@ def admits(
 def _holds(constraint: syntax.Constraint, names: Mapping[str, Bound]) -> bool:
     value = compile_time(constraint.condition, names, "a constraint")
     if not isinstance(value, bool):
-        raise error("HK204", f"a constraint is a condition, not {describe(value)}", constraint.span)
+        hint = "compare: BM * BK <= 8192"
+        raise error("HK204", f"a constraint is a condition, not {describe(value)}", constraint.span, hint=hint)
     return value
 
 
@@ -115,7 +118,9 @@ def refuse_taken(name: syntax.Name, names: Mapping[str, Bound]) -> None:
     bound = names.get(name.name)
     if bound is not None:
         notes = (Note(f"`{name.name}` is defined here", bound.span),) if bound.span else ()
-        raise error("HK304", f"`{name.name}` is already a {bound.kind}", name.span, notes=notes)
+        raise error(
+            "HK304", f"`{name.name}` is already a {bound.kind}", name.span, notes=notes, hint="choose another name"
+        )
     if name.name in WORDS:
         raise error("HK304", f"`{name.name}` is a word of the language", name.span, hint="choose another name")
 
@@ -124,7 +129,8 @@ def compile_time(expr: syntax.Expr, names: Mapping[str, Bound], what: str) -> Me
     """The value of an expression over constants. Raises `HkcError` where it is none."""
     operand = Expressions(Scope(ChainMap(dict(names))), Builder()).operand(expr)
     if isinstance(operand.meaning, Value):
-        raise error("HK208", f"{what} must be known at compile time", operand.span)
+        hint = "use numbers, and names made by const or tune"
+        raise error("HK208", f"{what} must be known at compile time", operand.span, hint=hint)
     return operand.meaning
 
 

@@ -27,7 +27,7 @@ from hkc.frontend.scope import (
     suggestion,
     tile_type,
 )
-from hkc.support.dtypes import DType
+from hkc.support.dtypes import DTYPES, DType
 from hkc.support.errors import Span, error
 
 if TYPE_CHECKING:
@@ -77,12 +77,8 @@ class Expressions:
         if isinstance(operand.meaning, bool):
             return operand.meaning
         if scalar_dtype(operand.meaning) != "bool":
-            raise error(
-                "HK204",
-                f"a condition is a bool, not {describe(operand.meaning)}",
-                operand.span,
-                hint="compare it with 0",
-            )
+            hint = "compare it with 0"
+            raise error("HK204", f"a condition is a bool, not {describe(operand.meaning)}", operand.span, hint=hint)
         return operand.value
 
     def meaning(self, expr: syntax.Expr) -> Meaning | None:
@@ -113,12 +109,8 @@ class Expressions:
             return conditional(self, expr)
         if isinstance(expr, syntax.Text):
             raise error("HK105", "a text can't stand here", expr.span, hint="only `print` and `assert` take one")
-        raise error(
-            "HK201",
-            "a list can't stand here",
-            expr.span,
-            hint="lists give offsets and shapes: load(A, [row, column], [64, 64])",
-        )
+        hint = "lists give offsets and shapes: load(A, [row, column], [64, 64])"
+        raise error("HK201", "a list can't stand here", expr.span, hint=hint)
 
     def _name(self, name: syntax.Name) -> Meaning:
         return self.scope.look_up(name, self.words)
@@ -134,9 +126,9 @@ class Expressions:
 
     def _binary(self, expr: syntax.Binary) -> Meaning:
         if expr.op == "@":
-            raise error("HK201", "`@` is for references; in a kernel write dot(a, b)", expr.span)
+            raise error("HK201", "`@` is for references", expr.span, hint="in a kernel write dot(a, b)")
         if expr.op == "**":
-            raise error("HK201", "`**` is for references; in a kernel multiply, or use exp2", expr.span)
+            raise error("HK201", "`**` is for references", expr.span, hint="in a kernel multiply, or use exp2")
         if expr.op in ("and", "or"):
             return self._logical(expr)
         return arithmetic.binary(self.b, expr.op, self.operand(expr.left), self.operand(expr.right), expr.span)
@@ -170,29 +162,21 @@ class Expressions:
         dtype = element_dtype(base.meaning)
         if word == "dtype" and dtype is not None:
             return dtype
-        raise error(
-            "HK307",
-            f"{describe(base.meaning)} has no `.{word}`",
-            expr.name.span,
-            hint=suggestion(word, ("T", "dtype", "shape")) or "there are .T, .dtype and .shape",
-        )
+        hint = suggestion(word, ("T", "dtype", "shape")) or "there are .T, .dtype and .shape"
+        raise error("HK307", f"{describe(base.meaning)} has no `.{word}`", expr.name.span, hint=hint)
 
     def _index(self, expr: syntax.Index, call: syntax.Call | None) -> Meaning:
         if expr.word in SHAPED:
             return shaped(self, expr, call)
         if expr.word in FUNCTIONS:
-            raise error(
-                "HK201",
-                f"`{expr.word}` is called with round brackets",
-                expr.span,
-                hint=FUNCTIONS[expr.word].spelling,
-            )
+            hint = FUNCTIONS[expr.word].spelling
+            raise error("HK201", f"`{expr.word}` is called with round brackets", expr.span, hint=hint)
         known = {**self.scope.names, **self.scope.gone}
         if expr.word not in known and (near := suggestion(expr.word, SHAPED)):
             raise error("HK301", f"unknown name `{expr.word}`", expr.base.span, hint=near)
         meaning = self.value(expr.base)
         if call is not None:
-            raise error("HK201", "only functions can be called", expr.span)
+            raise error("HK201", "only functions can be called", expr.span, hint="a name comes before ( )")
         if isinstance(meaning, tuple):
             return self._element(meaning, expr)
         base = Operand(meaning, expr.base)
@@ -200,14 +184,20 @@ class Expressions:
             return shapes.cut(self, base, expr)
         hint = "read a tile of it: load(tensor, [offsets], [shape]); or is a comma missing before `[`?"
         tensor = global_type(meaning)
-        raise error("HK201", f"{describe(meaning)} can't be indexed", expr.span, hint=hint if tensor else None)
+        hint = hint if tensor else "tiles are: x[0:16, :]"
+        raise error("HK201", f"{describe(meaning)} can't be indexed", expr.span, hint=hint)
 
     def _element(self, values: tuple[Meaning, ...], expr: syntax.Index) -> Meaning:
         if len(expr.items) != 1 or isinstance(expr.items[0], syntax.Cut):
-            raise error("HK206", "several values are indexed by one number", expr.span)
+            raise error("HK206", "several values are indexed by one number", expr.span, hint="pair[0]")
         at = self.whole_number(expr.items[0], "the index of a value")
         if not -len(values) <= at < len(values):
-            raise error("HK206", f"there are {len(values)} values, and none has the index {at}", expr.items[0].span)
+            raise error(
+                "HK206",
+                f"there are {len(values)} values, and none has the index {at}",
+                expr.items[0].span,
+                hint=f"indices are 0 to {len(values) - 1}",
+            )
         return values[at]
 
     def _call(self, call: syntax.Call) -> Meaning | None:
@@ -229,8 +219,14 @@ class Expressions:
         if name == "tile_ids":
             return self.grid.tile_ids(self, call)
         if name in self.scope.names:
-            raise error("HK201", f"{describe(self.scope.look_up(call.callee))} can't be called", call.callee.span)
-        raise error("HK301", f"unknown function `{name}`", call.callee.span, hint=suggestion(name, self.words))
+            raise error(
+                "HK201",
+                f"{describe(self.scope.look_up(call.callee))} can't be called",
+                call.callee.span,
+                hint="functions are called, values combined: x * y",
+            )
+        hint = suggestion(name, self.words) or "functions are those of docs/language.md and of this file"
+        raise error("HK301", f"unknown function `{name}`", call.callee.span, hint=hint)
 
     # What arguments must be.
 
@@ -243,7 +239,9 @@ class Expressions:
                 f"a tensor is needed here, not {describe(operand.meaning)}",
                 operand.span,
                 notes=operand.origin("type"),
-                hint="x[0:16, :] is a part of a tile" if tile_type(operand.meaning) else None,
+                hint="x[0:16, :] is a part of a tile"
+                if tile_type(operand.meaning)
+                else "name a parameter of the kernel",
             )
         return operand
 
@@ -264,7 +262,8 @@ class Expressions:
         """A dtype that tiles can have."""
         operand = self.operand(expr)
         if not isinstance(operand.meaning, DType):
-            raise error("HK201", f"a dtype is needed here, not {describe(operand.meaning)}", operand.span)
+            hint = f"one of {', '.join(DTYPES)}"
+            raise error("HK201", f"a dtype is needed here, not {describe(operand.meaning)}", operand.span, hint=hint)
         return operand.meaning.name
 
     def offsets(self, expr: syntax.Expr) -> list[Value]:
@@ -278,7 +277,8 @@ class Expressions:
     def extents(self, items: Sequence[syntax.Expr], span: Span) -> tuple[int, ...]:
         """Tile extents: compile-time whole numbers, each a power of two or a multiple of 16."""
         if not 1 <= len(items) <= RANK:
-            raise error("HK206", f"a tile has 1 to {RANK} dims, not {len(items)}", span)
+            hint = "put dims together: 8 * 8 in place of 8, 8"
+            raise error("HK206", f"a tile has 1 to {RANK} dims, not {len(items)}", span, hint=hint)
         return tuple(self._extent(item) for item in items)
 
     def _extent(self, expr: syntax.Expr) -> int:
@@ -315,20 +315,32 @@ class Expressions:
                 hint="use a number, or a name made by const or tune",
             )
         if not isinstance(operand.meaning, int) or isinstance(operand.meaning, bool):
-            raise error("HK201", f"{what} must be a whole number, not {describe(operand.meaning)}", operand.span)
+            raise error(
+                "HK201",
+                f"{what} must be a whole number, not {describe(operand.meaning)}",
+                operand.span,
+                hint="64, say, or a name made by const or tune",
+            )
         return operand.meaning
 
     def truth(self, expr: syntax.Expr) -> bool:
         """A compile-time `True` or `False`."""
         operand = self.operand(expr)
         if not isinstance(operand.meaning, bool):
-            raise error("HK208", f"True or False is needed here, not {describe(operand.meaning)}", operand.span)
+            raise error(
+                "HK208",
+                f"True or False is needed here, not {describe(operand.meaning)}",
+                operand.span,
+                hint="write one of them, or a constant",
+            )
         return operand.meaning
 
     def word(self, expr: syntax.Expr, words: Sequence[str]) -> str:
         """One of a few words."""
         if not isinstance(expr, syntax.Name) or expr.name not in words:
-            raise error("HK307", f"this is one of {', '.join(words)}", expr.span)
+            raise error(
+                "HK307", "this is none of the words that are known here", expr.span, hint=f"one of {', '.join(words)}"
+            )
         return expr.name
 
     def place(self, expr: syntax.Expr) -> Operand:

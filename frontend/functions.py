@@ -54,14 +54,11 @@ class Function:
         for keyword in call.keywords:
             word = keyword.name.name
             if word not in self.parameters:
-                raise error(
-                    "HK211",
-                    f"`{name}` has no argument `{word}`",
-                    keyword.name.span,
-                    hint=suggestion(word, self.parameters) or self.spelling,
-                )
+                hint = suggestion(word, self.parameters) or self.spelling
+                raise error("HK211", f"`{name}` has no argument `{word}`", keyword.name.span, hint=hint)
             if word in given:
-                raise error("HK211", f"`{name}` gets `{word}` twice", given[word].span, keyword.span)
+                hint = "leave one of them out"
+                raise error("HK211", f"`{name}` gets `{word}` twice", given[word].span, keyword.span, hint=hint)
             given[word] = keyword.value
         missing = [p for p in self.parameters[: self.required] if p not in given]
         if missing:

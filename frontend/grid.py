@@ -59,6 +59,7 @@ class Grid:
                     "the grid may depend on dims, scalars and constants only",
                     operand.span,
                     notes=operand.origin("value"),
+                    hint="compute it outside the kernel and pass it as a parameter",
                 )
         self.extents = tuple(_outermost(v.extent or "") for v in values)
         ids = c.b.tile_op("tile_id", values, call.span, {}, **order)

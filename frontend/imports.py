@@ -23,7 +23,9 @@ def with_imports(file: syntax.File, parse: Parse, chain: tuple[str, ...] = ()) -
     for line in file.imports:
         path = _path(file, line)
         if str(path) in (file.source.name, *chain):
-            raise error("HK123", f"`{path.name}` would import itself", line.span)
+            raise error(
+                "HK123", f"`{path.name}` would import itself", line.span, hint="move what both need to a third file"
+            )
         library = with_imports(parse(path), parse, (*chain, file.source.name))
         known = {f.name.name: f for f in library.functions}
         for name in line.names:
@@ -37,7 +39,9 @@ def with_imports(file: syntax.File, parse: Parse, chain: tuple[str, ...] = ()) -
 def _path(file: syntax.File, line: syntax.Import) -> Path:
     path = Path(file.source.name).with_name(f"{line.file.name}.hk")
     if not path.is_file():
-        raise error("HK123", f"there is no `{path.name}` in the folder of this file", line.file.span)
+        near = [p.stem for p in path.parent.glob("*.hk") if str(p) != file.source.name]
+        hint = suggestion(line.file.name, near) or "`from file import f` takes `f` from file.hk beside this one"
+        raise error("HK123", f"there is no `{path.name}` in the folder of this file", line.file.span, hint=hint)
     return path
 
 

@@ -57,7 +57,8 @@ class Layout(PostLex):
                     yield from self._line_end(token)
                 continue
             if token.column != 1 and not self.line:
-                raise error("HK110", "the first line is indented", span_of(self.source, token))
+                hint = "start it at the left margin"
+                raise error("HK110", "the first line is indented", span_of(self.source, token), hint=hint)
             self._bracket(token)
             self.line.append(token)
             yield token
@@ -75,7 +76,12 @@ class Layout(PostLex):
         if len(blanks) > self.levels[-1]:
             self.levels.append(len(blanks))
             if len(self.levels) > NESTING:
-                raise error("HK432", f"blocks are nested more than {NESTING} deep", span_of(self.source, place))
+                raise error(
+                    "HK432",
+                    f"blocks are nested more than {NESTING} deep",
+                    span_of(self.source, place),
+                    hint="move inner blocks to functions",
+                )
             yield Token.new_borrow_pos("_INDENT", blanks, place)
         while len(blanks) < self.levels[-1]:
             self.levels.pop()
@@ -98,7 +104,8 @@ class Layout(PostLex):
                 raise error("HK432", message, span_of(self.source, token), hint=hint)
         elif token.type in _CLOSING:
             if not self.brackets:
-                raise error("HK103", f"`{token}` closes nothing", span_of(self.source, token))
+                hint = "leave it out, or open its bracket before"
+                raise error("HK103", f"`{token}` closes nothing", span_of(self.source, token), hint=hint)
             opened = self.brackets.pop()
             if CLOSING[opened] != token:
                 note = Note(f"`{opened}` is opened here", span_of(self.source, opened))

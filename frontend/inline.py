@@ -51,7 +51,9 @@ class Inliner:
             raise error("HK301", "a function of this file is needed here", place.span, hint=hint)
         if len(function.parameters) != 2 * len(parts):
             message = f"`{name}` takes {len(function.parameters)} values, but is given {2 * len(parts)}"
-            raise error("HK211", message, place.span, notes=(Note("defined here", function.span),))
+            notes = (Note("defined here", function.span),)
+            hint = f"it takes {len(parts)} of the left part, then {len(parts)} of the right"
+            raise error("HK211", message, place.span, notes=notes, hint=hint)
         wanted = [v.type for v in parts] * 2
         arguments = tuple(Value(ScalarType(carrier) if carrier else v.type, v.span) for v in parts * 2)
         with x.grid.block(), x.b.block() as ops:
@@ -61,7 +63,8 @@ class Inliner:
             given = tuple(pack(x, v, carrier) for v in given) if carrier else given
         for op in flat(ops):
             if not op.name.startswith(("arith.", "math.")):
-                raise error("HK201", f"`{name}` combines scalars and can't do this", op.span, place.span)
+                hint = "it may compute with its arguments, element by element"
+                raise error("HK201", f"`{name}` combines scalars and can't do this", op.span, place.span, hint=hint)
         symbol = f"{self.kernel}_{name}_{len(x.b.functions)}"
         x.b.functions.append(Combine(symbol, arguments, Block(tuple(ops), given), function.span))
         return symbol
@@ -81,7 +84,8 @@ class Inliner:
             expected = ", ".join(describe(Value(kind, place.span)) for kind in wanted)
             got = ", ".join(describe(v) for v in values) or "nothing"
             name = place.name if isinstance(place, syntax.Name) else ""
-            raise error("HK207", f"`{name}` must give {expected}, not {got}", place.span)
+            hint = "each result has the dtype of its tile"
+            raise error("HK207", f"`{name}` must give {expected}, not {got}", place.span, hint=hint)
         return given
 
     def _bind(
@@ -104,7 +108,9 @@ class Inliner:
                 found = suggestion(word, parameters) or hint
                 raise error("HK211", f"`{name}` has no argument `{word}`", keyword.name.span, notes=notes, hint=found)
             if word in bound:
-                raise error("HK211", f"`{name}` gets `{word}` twice", keyword.span, notes=notes)
+                raise error(
+                    "HK211", f"`{name}` gets `{word}` twice", keyword.span, notes=notes, hint="leave one of them out"
+                )
             bound[word] = meaning
         missing = [p for p in function.parameters if p.name.name not in bound and p.default is None]
         if missing:
@@ -120,7 +126,9 @@ class Inliner:
         if self.calls > CALLS:
             raise error("HK437", f"a kernel has at most {CALLS:,} calls of functions", place, hint="use a loop")
         if len(self.active) >= NESTING:
-            raise error("HK432", f"calls are nested more than {NESTING} deep", place)
+            raise error(
+                "HK432", f"calls are nested more than {NESTING} deep", place, hint="put some of the functions together"
+            )
         known = len(self.diagnostics)
         self.active.append(name)
         try:

@@ -18,13 +18,19 @@ from hkc.support.errors import HkcError, Note, Source, Span, error
 _ITEMS = ("const", "tune", "def", "kernel", "example", "reference")
 _OPERAND_STARTS = frozenset({"NAME", "NUMBER", "LPAR", "LSQB", "NOT", "TILDE"})
 _OPERAND_ENDS = frozenset({"NAME", "NUMBER", "RPAR", "RSQB"})
-_WORDS = {
+WORDS = {
     "pass": "leave the block out",
     "break": "let the condition of a while say when to stop",
     "continue": "put what follows under an `if`",
     "lambda": "give the function a name with def",
     "is": "`==` compares",
+    "class": "write functions",
+    "del": "leave it out; what isn't used takes no registers",
+    "try": "a kernel has no exceptions; `if` decides",
+    "raise": 'assert condition, "text"',
+    "yield": "return all values as a tuple",
 }
+"""What to write in place of Python's words."""
 _BLOCKS = ("FOR", "KERNEL", "IF", "ELIF", "ELSE", "WHILE", "DEF")
 """The tokens that start a line which ends with a colon."""
 _LOOK_ALIKES = {"·": "*", "×": "*", "∗": "*", "÷": "/", "−": "-", "–": "-", "—": "-", "≤": "<=", "≥": ">=", "≠": "!=",
@@ -84,14 +90,11 @@ def explain_character(layout: Layout, line: int, column: int, character: str) ->
     token = Token("", character, line=line, column=column, end_line=line, end_column=column + 1)
     span = span_of(layout.source, token)
     if character in "\"'":
-        return error("HK105", "this text has no closing quote", span)
+        hint = f"close it on this line with {character}; comments start with #"
+        return error("HK105", "this text has no closing quote", span, hint=hint)
     if character == "\\":
-        return error(
-            "HK111",
-            "`\\` doesn't continue a line",
-            span,
-            hint="lines continue inside brackets; put the expression in ( )",
-        )
+        hint = "lines continue inside brackets; put the expression in ( )"
+        return error("HK111", "`\\` doesn't continue a line", span, hint=hint)
     if character == ";":
         return error("HK111", "`;` doesn't separate statements", span, hint="one statement per line")
     if character == "!":
@@ -102,18 +105,14 @@ def explain_character(layout: Layout, line: int, column: int, character: str) ->
         )
     alike = _LOOK_ALIKES.get(character)
     shown = character if character.isprintable() else f"U+{ord(character):04X}"
-    return error(
-        "HK111",
-        f"the character `{shown}` has no meaning here",
-        span,
-        hint=f"the ASCII spelling is `{alike}`" if alike else None,
-    )
+    hint = f"the ASCII spelling is `{alike}`" if alike else "leave it out; comments start with #"
+    return error("HK111", f"the character `{shown}` has no meaning here", span, hint=hint)
 
 
 def _reserved(p: Place) -> HkcError | None:
     if p.token.type != "RESERVED":
         return None
-    return error("HK109", f"`{p.token}` is not in the language", span_of(p.source, p.token), hint=_WORDS.get(p.token))
+    return error("HK109", f"`{p.token}` is not in the language", span_of(p.source, p.token), hint=WORDS[p.token])
 
 
 def _import(p: Place) -> HkcError | None:
@@ -156,7 +155,9 @@ def _doubled_operator(p: Place) -> HkcError | None:
     word = {"&": "and", "|": "or"}.get(p.token)
     if word is None or p.previous != p.token:
         return None
-    return error("HK111", f"`{p.token}{p.token}` is written `{word}`", span_of(p.source, p.previous, p.token))
+    span = span_of(p.source, p.previous, p.token)
+    hint = f"write `{word}`; between tiles of bools `{p.token}`"
+    return error("HK111", f"`{p.token}{p.token}` is not an operator", span, hint=hint)
 
 
 def _stray_word(p: Place) -> HkcError | None:
@@ -173,7 +174,8 @@ def _stray_word(p: Place) -> HkcError | None:
 def _missing_in(p: Place) -> HkcError | None:
     if p.expected != {"COMMA", "IN"} or p.previous is None:
         return None
-    return error("HK101", f"`in` is missing after `{p.previous}`", end_of(p.source, p.previous))
+    hint = f"for {p.previous} in range(…):"
+    return error("HK101", f"`in` is missing after `{p.previous}`", end_of(p.source, p.previous), hint=hint)
 
 
 def _unclosed(p: Place) -> HkcError | None:
@@ -186,7 +188,8 @@ def _unclosed(p: Place) -> HkcError | None:
         return None
     opened, last = p.brackets[-1], p.line[-2] if assigns_in_header else p.previous
     note = Note(f"`{opened}` is opened here", span_of(p.source, opened))
-    return error("HK103", f"`{CLOSING[opened]}` is missing", end_of(p.source, last), notes=(note,))
+    hint = f"close it with `{CLOSING[opened]}`"
+    return error("HK103", f"`{CLOSING[opened]}` is missing", end_of(p.source, last), notes=(note,), hint=hint)
 
 
 def _missing_comma(p: Place) -> HkcError | None:
@@ -195,19 +198,16 @@ def _missing_comma(p: Place) -> HkcError | None:
     in_a_list = p.brackets or (p.first is not None and p.first.type in ("CONST", "TUNE", "EXAMPLE"))
     if "COMMA" not in p.expected or not in_a_list:
         return None
-    return error("HK104", f"a comma is missing before `{shorten(p.token)}`", end_of(p.source, p.previous))
+    hint = "arguments and items are separated by `,`"
+    return error("HK104", f"a comma is missing before `{shorten(p.token)}`", end_of(p.source, p.previous), hint=hint)
 
 
 def _missing_type(p: Place) -> HkcError | None:
     if p.first is None or p.first.type != "KERNEL" or len(p.brackets) != 1 or p.expected != {"COLON"}:
         return None
     name = p.previous
-    return error(
-        "HK116",
-        f"the parameter `{name}` has no type",
-        span_of(p.source, name or p.token),
-        hint=f"write `{name}: global[f32, M, N]` for a tensor or `{name}: f32` for a number",
-    )
+    hint = f"write `{name}: global[f32, M, N]` for a tensor or `{name}: f32` for a number"
+    return error("HK116", f"the parameter `{name}` has no type", span_of(p.source, name or p.token), hint=hint)
 
 
 def _missing_colon(p: Place) -> HkcError | None:
@@ -215,7 +215,12 @@ def _missing_colon(p: Place) -> HkcError | None:
         return None
     if p.token.type != "_NEWLINE" and p.token.type not in _OPERAND_STARTS:
         return None
-    return error("HK102", f"`:` is missing at the end of this `{p.first}` line", end_of(p.source, p.previous))
+    return error(
+        "HK102",
+        f"`:` is missing at the end of this `{p.first}` line",
+        end_of(p.source, p.previous),
+        hint="an indented block follows the `:`",
+    )
 
 
 def _blocks(p: Place) -> HkcError | None:
@@ -225,15 +230,18 @@ def _blocks(p: Place) -> HkcError | None:
             "HK110",
             "this line is indented deeper than the one before, but nothing opened a block",
             span_of(p.source, p.token),
+            hint="give it the indentation of the line before",
         )
     line_end = p.previous or p.token
     place = Span(p.source, line_end.line or 1, line_end.column or 1, line_end.line or 1, (line_end.column or 1) + 1)
     if "_INDENT" in p.expected:
-        return error("HK110", "an indented body must follow this line", place)
+        hint = "indent what belongs to it, by four spaces for instance"
+        return error("HK110", "an indented body must follow this line", place, hint=hint)
     if p.token.type == "_DEDENT" and line_end.type == "_NEWLINE":
-        return error("HK110", "a statement must follow in this block", place)
+        return error("HK110", "a statement must follow in this block", place, hint="a text alone is no statement")
     if p.expected == {"_NEWLINE"} and p.previous is not None and p.previous.type == "COLON":
-        return error("HK110", "the body starts on a line of its own", span_of(p.source, p.token))
+        hint = "a line break after the `:`, and more indentation"
+        return error("HK110", "the body starts on a line of its own", span_of(p.source, p.token), hint=hint)
     return None
 
 
@@ -254,14 +262,16 @@ def _misspelt_statement(p: Place) -> HkcError | None:
         return None
     word, span = before[0], span_of(p.source, before[0])
     if word in _ITEMS:
-        return error("HK108", f"`{word}` belongs at the left margin, outside kernels", span)
+        return error(
+            "HK108", f"`{word}` can't stand in a kernel", span, hint="move it to the left margin, before the kernel"
+        )
     close = get_close_matches(word, ["for", *_ITEMS], n=1)
     return error(
         "HK101",
         f"`{shorten(word)}` is followed by `{shorten(p.token)}` with nothing between",
         span,
         span_of(p.source, p.token),
-        hint=f"did you mean `{close[0]}`?" if close else None,
+        hint=f"did you mean `{close[0]}`?" if close else "an operator, a comma or a line break is missing",
     )
 
 
@@ -270,7 +280,7 @@ def _equals(p: Place) -> HkcError | None:
         return None
     span = span_of(p.source, p.token)
     if p.first is p.token:
-        return error("HK115", "a name is missing before `=`", span)
+        return error("HK115", "a name is missing before `=`", span, hint="x = …")
     if p.brackets or (p.first is not None and p.first.type == "FOR"):
         return error("HK107", "`=` can't stand in an expression", span, hint="`==` compares")
     return error("HK107", "a second `=` in one statement", span, hint="assign in two statements; `==` compares")
@@ -281,7 +291,8 @@ def _missing_expression(p: Place) -> HkcError | None:
         return None
     if p.previous is None or p.previous.type in _OPERAND_ENDS or p.previous.type.startswith("_"):
         return None
-    return error("HK115", f"an expression is missing after `{p.previous}`", end_of(p.source, p.previous))
+    hint = f"put a value after `{p.previous}`, or leave it out"
+    return error("HK115", f"an expression is missing after `{p.previous}`", end_of(p.source, p.previous), hint=hint)
 
 
 def _missing_literal(p: Place) -> HkcError | None:
@@ -290,10 +301,16 @@ def _missing_literal(p: Place) -> HkcError | None:
         return None
     (kind,) = p.expected
     if kind == "NAME":
-        return error("HK101", f"a name is missing after `{p.previous}`", end_of(p.source, p.previous))
+        hint = "a name starts with a letter"
+        return error("HK101", f"a name is missing after `{p.previous}`", end_of(p.source, p.previous), hint=hint)
     if kind in _LITERALS:
         code = "HK103" if kind in ("LPAR", "RPAR", "LSQB", "RSQB") else "HK101"
-        return error(code, f"`{_LITERALS[kind]}` is missing after `{p.previous}`", end_of(p.source, p.previous))
+        return error(
+            code,
+            f"`{_LITERALS[kind]}` is missing after `{p.previous}`",
+            end_of(p.source, p.previous),
+            hint=f"write `{p.previous} {_LITERALS[kind]} …`",
+        )
     return None
 
 
@@ -305,9 +322,14 @@ def _text(p: Place) -> HkcError | None:
 
 def _anything(p: Place) -> HkcError:
     if p.token.type in ("_NEWLINE", "_DEDENT", "$END") and p.previous is not None:
-        return error("HK101", f"the line ends too early after `{shorten(p.previous)}`", end_of(p.source, p.previous))
+        return error(
+            "HK101",
+            f"the line ends too early after `{shorten(p.previous)}`",
+            end_of(p.source, p.previous),
+            hint="lines go on within brackets only",
+        )
     known = sorted(_LITERALS[e] for e in p.expected if e in _LITERALS)
-    hint = f"{quote_list(known)} could follow" if 0 < len(known) <= 3 else None
+    hint = f"{quote_list(known)} could follow" if 0 < len(known) <= 3 else "leave it out"
     if p.token.type in _OPERAND_STARTS and "_NEWLINE" in p.expected:
         hint = "a new statement starts on a line of its own"
     return error("HK101", f"`{shorten(p.token)}` can't stand here", span_of(p.source, p.token), hint=hint)

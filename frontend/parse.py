@@ -13,7 +13,7 @@ from typing import Any
 from lark import Token, Transformer
 
 from hkc.frontend import syntax
-from hkc.frontend.codes import FILE_BYTES, NESTING
+from hkc.frontend.codes import FILE_BYTES, NESTING, SPLIT_FILE
 from hkc.frontend.imports import with_imports
 from hkc.frontend.indent import Layout, span_of
 from hkc.frontend.lalr import Machine, UnexpectedCharacter, UnexpectedToken
@@ -28,25 +28,35 @@ def read(path: str | Path) -> Source:
     try:
         data = Path(path).read_bytes()
     except OSError as problem:
-        raise error("HK121", f"can't read `{path}`: {(problem.strerror or str(problem)).lower()}") from None
+        raise error(
+            "HK121", f"can't read `{path}`: {(problem.strerror or str(problem)).lower()}", hint="check the path"
+        ) from None
     except ValueError:
-        raise error("HK121", f"can't read `{path!r}`: not a path") from None
+        raise error("HK121", f"can't read `{path!r}`: not a path", hint="a path holds no NUL character") from None
     if len(data) > FILE_BYTES:
-        raise error("HK433", f"`{path}` has {len(data):,} bytes; a kernel file may have {FILE_BYTES:,}")
+        raise error(
+            "HK433", f"`{path}` has {len(data):,} bytes; a kernel file may have {FILE_BYTES:,}", hint=SPLIT_FILE
+        )
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as problem:
         line = data.count(b"\n", 0, problem.start) + 1
-        raise error("HK121", f"`{path}` is not UTF-8 text (byte {problem.start}, line {line})") from None
+        raise error(
+            "HK121", f"`{path}` is not UTF-8 text (byte {problem.start}, line {line})", hint="save it as UTF-8"
+        ) from None
     if "\0" in text:
-        raise error("HK121", f"`{path}` is a binary file, not a kernel")
+        raise error("HK121", f"`{path}` is a binary file, not a kernel", hint="name a text: a .hk or .py file")
     return Source(str(path), text)
 
 
 def parse(source: Source) -> syntax.File:
     """The syntax of a whole file. Raises `HkcError` with the first mistake."""
     if len(source.text) > FILE_BYTES:
-        raise error("HK433", f"`{source.name}` has {len(source.text):,} characters; a file may have {FILE_BYTES:,}")
+        raise error(
+            "HK433",
+            f"`{source.name}` has {len(source.text):,} characters; a file may have {FILE_BYTES:,}",
+            hint=SPLIT_FILE,
+        )
     file = _syntax(source)
     if not file.kernels:
         place = Span(file.source, 1, 1, 1, 1)
@@ -110,12 +120,8 @@ def limit_depth(nodes: Iterable[syntax.Node]) -> None:
     while waiting:
         node, depth = waiting.pop()
         if depth > NESTING:
-            raise error(
-                "HK432",
-                f"this expression is nested more than {NESTING} deep",
-                node.span,
-                hint="split it into several statements",
-            )
+            hint = "split it into several statements"
+            raise error("HK432", f"this expression is nested more than {NESTING} deep", node.span, hint=hint)
         for child in syntax.children(node):
             waiting.append((child, 0 if isinstance(child, syntax.Statement) else depth + 1))
 
@@ -212,9 +218,8 @@ class _Build(Transformer[Token, Any]):
 
     def _target(self, target: syntax.Expr) -> syntax.Name:
         if not isinstance(target, syntax.Name):
-            hint = (
-                "write into a tensor with store(tensor, [offsets], value)" if isinstance(target, syntax.Index) else None
-            )
+            indexed = isinstance(target, syntax.Index)
+            hint = "write into a tensor with store(tensor, [offsets], value)" if indexed else "x = …"
             raise error("HK113", "only a name can be assigned to", target.span, hint=hint)
         return target
 
@@ -238,7 +243,12 @@ class _Build(Transformer[Token, Any]):
     def branch(self, parts: list[Any]) -> syntax.If:
         words = [p for p in parts if isinstance(p, Token) and p.type in ("IF", "ELIF")]
         if len(words) > NESTING:
-            raise error("HK432", f"an `if` has at most {NESTING} branches", span_of(self.source, words[NESTING]))
+            raise error(
+                "HK432",
+                f"an `if` has at most {NESTING} branches",
+                span_of(self.source, words[NESTING]),
+                hint="start another `if`",
+            )
         found = [p for p in parts if not isinstance(p, Token)]
         rest: tuple[syntax.Statement, ...] = found.pop() if len(found) % 2 else ()
         for word in reversed(words):
@@ -287,12 +297,8 @@ class _Build(Transformer[Token, Any]):
         keywords = tuple(a for a in arguments if isinstance(a, syntax.Keyword))
         for before, after in pairwise(arguments):
             if isinstance(before, syntax.Keyword) and not isinstance(after, syntax.Keyword):
-                raise error(
-                    "HK107",
-                    "an argument without a name after one with a name",
-                    after.span,
-                    hint=f"`{before.name.name} = …` names an argument; `==` compares",
-                )
+                hint = f"`{before.name.name} = …` names an argument; `==` compares"
+                raise error("HK107", "an argument without a name after one with a name", after.span, hint=hint)
         return syntax.Call(span, callee, arguments[: len(arguments) - len(keywords)], keywords)
 
     def arguments(self, parts: list[Any]) -> tuple[Any, ...]:
@@ -317,7 +323,8 @@ class _Build(Transformer[Token, Any]):
     def index(self, parts: list[Any]) -> syntax.Index:
         base, _, items, close = parts
         if isinstance(base, (syntax.Sequence, syntax.Number)):
-            raise error("HK104", "a comma is missing before `[`", self._after(base.span))
+            hint = "arguments and items are separated by `,`"
+            raise error("HK104", "a comma is missing before `[`", self._after(base.span), hint=hint)
         return syntax.Index(self._between(base.span, span_of(self.source, close)), base, items)
 
     def sequence(self, parts: list[Any]) -> syntax.Sequence:

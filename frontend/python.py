@@ -16,7 +16,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from hkc.frontend import syntax
-from hkc.frontend.codes import FILE_BYTES
+from hkc.frontend.codes import FILE_BYTES, SPLIT_FILE
 from hkc.frontend.library import WORDS
 from hkc.frontend.parse import limit_depth
 from hkc.frontend.python_syntax import Converter, refuse
@@ -33,7 +33,8 @@ PREDEFINED = ("inf", "nan")
 def read_function(function: Callable[..., Any]) -> syntax.File:
     """The syntax of a file that holds this function as its only kernel. Raises `HkcError` at the Python file's line."""
     if not isinstance(function, FunctionType):
-        raise error("HK121", f"a kernel is a plain Python function, not {type(function).__name__}")
+        hint = "@hkc.kernel stands before a def"
+        raise error("HK121", f"a kernel is a plain Python function, not {type(function).__name__}", hint=hint)
     reader = Reader()
     kernel = reader.kernel(_code(function))
     functions = tuple(reader.functions.values())
@@ -137,7 +138,8 @@ class Reader:
     def _once(self, name: str, value: Any, span: Span) -> None:
         """One name stands for one thing in a kernel and all functions that it calls."""
         if self.values.setdefault(name, value) != value:
-            raise error("HK304", f"`{name}` stands for different things in the modules of a kernel", span)
+            hint = "rename one of them"
+            raise error("HK304", f"`{name}` stands for different things in the modules of a kernel", span, hint=hint)
 
 
 def language_word(value: Any) -> str | None:
@@ -179,7 +181,9 @@ def _find(function: FunctionType) -> tuple[Source, ast.FunctionDef]:
         raise error("HK121", f"the source of `{function.__name__}` can't be read", hint="define it in a file") from None
     source = Source(name, "".join(lines))
     if len(source.text) > FILE_BYTES:
-        raise error("HK433", f"`{name}` has {len(source.text):,} characters; a file may have {FILE_BYTES:,}")
+        raise error(
+            "HK433", f"`{name}` has {len(source.text):,} characters; a file may have {FILE_BYTES:,}", hint=SPLIT_FILE
+        )
     first = function.__code__.co_firstlineno
     for node in ast.walk(ast.parse(source.text)):
         if not isinstance(node, ast.FunctionDef) or node.name != function.__name__:
@@ -194,7 +198,7 @@ def _arguments(convert: Converter, node: ast.FunctionDef) -> list[ast.arg]:
     given = node.args
     for extra in (given.vararg, given.kwarg, *given.kwonlyargs):
         if extra is not None:
-            raise refuse("this kind of parameter", convert.span(extra))
+            raise refuse("this kind of parameter", convert.span(extra), "name every parameter, without * and **")
     return [*given.posonlyargs, *given.args]
 
 

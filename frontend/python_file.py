@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hkc.frontend import syntax
-from hkc.frontend.codes import FILE_BYTES
+from hkc.frontend.codes import FILE_BYTES, SPLIT_FILE
 from hkc.frontend.library import OPTIONS, WORDS
 from hkc.frontend.parse import limit_depth
 from hkc.frontend.python import LANGUAGE, MODULE, PREDEFINED, Code, Reader, Unknown, Word
@@ -35,14 +35,24 @@ class _Tuned(int):
 def read_file(source: Source) -> syntax.File:
     """The syntax of all kernels of a Python file. Raises `HkcError` at the file's line."""
     if len(source.text) > FILE_BYTES:
-        raise error("HK433", f"`{source.name}` has {len(source.text):,} characters; a file may have {FILE_BYTES:,}")
+        raise error(
+            "HK433",
+            f"`{source.name}` has {len(source.text):,} characters; a file may have {FILE_BYTES:,}",
+            hint=SPLIT_FILE,
+        )
     try:
         module = ast.parse(source.text)
     except SyntaxError as problem:
         line, column = problem.lineno or 1, problem.offset or 1
-        raise error("HK101", f"not Python: {problem.msg}", Span(source, line, column, line, column + 1)) from None
+        raise error(
+            "HK101",
+            f"not Python: {problem.msg}",
+            Span(source, line, column, line, column + 1),
+            hint="a kernel in a .py file is Python text",
+        ) from None
     except (RecursionError, MemoryError):
-        raise error("HK432", f"`{source.name}` is nested too deep for Python's parser") from None
+        hint = "split long expressions into statements"
+        raise error("HK432", f"`{source.name}` is nested too deep for Python's parser", hint=hint) from None
     scope = _Scope(source)
     for statement in module.body:
         scope.statement(statement)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from hkc.frontend import syntax
+from hkc.frontend.mistakes import WORDS
 from hkc.frontend.operators import CHAINED
 from hkc.support.errors import HkcError, Source, Span, error
 
@@ -19,20 +20,48 @@ _COMPARE: dict[type[ast.cmpop], str] = {
 }  # fmt: skip
 _UNARY: dict[type[ast.unaryop], str] = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~", ast.Not: "not"}
 
-_NAMES: dict[type[ast.AST], str] = {
-    ast.With: "`with`", ast.Try: "`try`", ast.Raise: "`raise`", ast.Break: "`break`", ast.Continue: "`continue`",
-    ast.Pass: "`pass`", ast.Import: "`import`", ast.ImportFrom: "`import`", ast.Delete: "`del`",
-    ast.FunctionDef: "a function in a function", ast.ClassDef: "a class", ast.Lambda: "`lambda`",
-    ast.ListComp: "a comprehension", ast.GeneratorExp: "a comprehension", ast.DictComp: "a comprehension",
-    ast.SetComp: "a comprehension", ast.Dict: "a dictionary", ast.Set: "a set", ast.JoinedStr: "an f-string",
-    ast.Starred: "`*`", ast.NamedExpr: "`:=`", ast.Await: "`await`", ast.Yield: "`yield`", ast.Global: "`global`",
-    ast.Nonlocal: "`nonlocal`", ast.Match: "`match`",
-}  # fmt: skip
+INSTEAD = "docs/language.md lists all that the language has"
+_BEFORE = "move it out of the kernel, to the level of the module"
+_TILES = "compute with whole tiles, or write a `for` line"
+_VALUES = "name the values one by one, or as a tuple"
+_NAMES: dict[type[ast.AST], tuple[str, str]] = {
+    ast.With: ("`with`", "hints of a kernel stand in @hkc.kernel(waves=4)"),
+    ast.Try: ("`try`", WORDS["try"]),
+    ast.Raise: ("`raise`", WORDS["raise"]),
+    ast.Break: ("`break`", WORDS["break"]),
+    ast.Continue: ("`continue`", WORDS["continue"]),
+    ast.Pass: ("`pass`", WORDS["pass"]),
+    ast.Import: ("`import`", _BEFORE),
+    ast.ImportFrom: ("`import`", _BEFORE),
+    ast.Delete: ("`del`", WORDS["del"]),
+    ast.FunctionDef: ("a function in a function", _BEFORE),
+    ast.ClassDef: ("a class", WORDS["class"]),
+    ast.Lambda: ("`lambda`", WORDS["lambda"]),
+    ast.ListComp: ("a comprehension", _TILES),
+    ast.GeneratorExp: ("a comprehension", _TILES),
+    ast.DictComp: ("a comprehension", _TILES),
+    ast.SetComp: ("a comprehension", _TILES),
+    ast.Dict: ("a dictionary", _VALUES),
+    ast.Set: ("a set", _VALUES),
+    ast.JoinedStr: ("an f-string", "print takes a text, then values"),
+    ast.Starred: ("`*`", "write the values out"),
+    ast.NamedExpr: ("`:=`", "assign in a statement of its own"),
+    ast.Await: ("`await`", "leave it out; loads are waited for where they are used"),
+    ast.Yield: ("`yield`", WORDS["yield"]),
+    ast.Global: ("`global`", "pass the value as an argument, return it as a result"),
+    ast.Nonlocal: ("`nonlocal`", "pass the value as an argument, return it as a result"),
+    ast.Match: ("`match`", "write `if`, `elif`, `else`"),
+}
 
 
-def refuse(what: str, span: Span) -> HkcError:
-    """The error about a piece of Python that the language doesn't have."""
-    return error("HK109", f"{what} is not in the language", span)
+def refuse(what: str, span: Span, hint: str) -> HkcError:
+    """The error about a piece of Python that the language doesn't have, and what it has instead."""
+    return error("HK109", f"{what} is not in the language", span, hint=hint)
+
+
+def _refuse_node(node: ast.AST, span: Span) -> HkcError:
+    what, hint = _NAMES.get(type(node), (f"this `{type(node).__name__.lower()}`", INSTEAD))
+    return refuse(what, span, hint)
 
 
 class Converter:
@@ -87,7 +116,8 @@ class Converter:
         if isinstance(first, ast.Constant) and isinstance(first.value, str):
             nodes = nodes[1:]
             if not nodes:
-                raise error("HK110", "a statement must follow in this block", self.span(first))
+                hint = "a text alone is no statement"
+                raise error("HK110", "a statement must follow in this block", self.span(first), hint=hint)
         return tuple(self.statement(n) for n in nodes)
 
     def statement(self, node: ast.stmt) -> syntax.Statement:
@@ -119,12 +149,12 @@ class Converter:
                 return syntax.While(self._between(node, test), self.expr(test), self.body(body))
             case ast.Assign():
                 raise error("HK107", "a second `=` in one statement", self.span(node), hint="assign in two statements")
-        raise refuse(_NAMES.get(type(node), f"this `{type(node).__name__.lower()}`"), self.span(node))
+        raise _refuse_node(node, self.span(node))
 
     def _assert(self, node: ast.Assert) -> syntax.Assert:
         message = node.msg.value if isinstance(node.msg, ast.Constant) else ""
         if node.msg is not None and not isinstance(message, str):
-            raise refuse("a message that is no text", self.span(node.msg))
+            raise refuse("a message that is no text", self.span(node.msg), "a text in quotes; print shows values")
         return syntax.Assert(self._between(node, node.test), self.expr(node.test), str(message))
 
     def _between(self, first: Any, last: Any) -> Span:
@@ -140,9 +170,9 @@ class Converter:
 
     def _target(self, node: ast.expr) -> syntax.Name:
         if not isinstance(node, ast.Name):
-            hint = "write into a tensor with store(tensor, [offsets], value)"
             indexed = isinstance(node, ast.Subscript)
-            raise error("HK113", "only a name can be assigned to", self.span(node), hint=hint if indexed else None)
+            hint = "write into a tensor with store(tensor, [offsets], value)" if indexed else "x = …"
+            raise error("HK113", "only a name can be assigned to", self.span(node), hint=hint)
         return syntax.Name(self.span(node), node.id)
 
     # Expressions.
@@ -181,7 +211,7 @@ class Converter:
                 return syntax.Sequence(span, tuple(map(self.expr, items)))
             case ast.Tuple(elts=items):
                 return syntax.Several(span, tuple(map(self.expr, items)))
-        raise refuse(_NAMES.get(type(node), f"this `{type(node).__name__.lower()}`"), span)
+        raise _refuse_node(node, span)
 
     def _constant(self, value: Any, span: Span) -> syntax.Expr:
         if value is None or isinstance(value, bool):
@@ -189,9 +219,9 @@ class Converter:
         if isinstance(value, str):
             return syntax.Text(span, value)
         if not isinstance(value, (int, float)):
-            raise refuse("this value", span)
+            raise refuse("this value", span, "numbers, True, False and texts are values")
         if isinstance(value, int) and value >= 2**64:
-            raise error("HK114", "this is too large a number", span)
+            raise error("HK114", "this is too large a number", span, hint="a whole number has at most 64 bits")
         return syntax.Number(span, value)
 
     def _logical(self, node: ast.BoolOp, span: Span) -> syntax.Expr:
@@ -205,13 +235,13 @@ class Converter:
             raise error("HK112", "comparisons can't be chained", span, hint=CHAINED)
         op = _COMPARE.get(type(node.ops[0]))
         if op is None:
-            raise refuse("this comparison", span)
+            raise refuse("this comparison", span, "`==` and `!=` compare numbers")
         return syntax.Binary(span, op, self.expr(node.left), self.expr(node.comparators[0]))
 
     def _keyword(self, node: ast.keyword) -> syntax.Keyword:
         span = self.span(node)
         if node.arg is None:
-            raise refuse("`**`", span)
+            raise refuse("`**`", span, "write the arguments out")
         name = Span(self.source, span.line, span.column, span.line, span.column + len(node.arg))
         return syntax.Keyword(span, syntax.Name(name, node.arg), self.expr(node.value))
 
@@ -225,6 +255,6 @@ class Converter:
         if not isinstance(node, ast.Slice):
             return self.expr(node)
         if node.step is not None:
-            raise refuse("a step in square brackets", self.span(node))
+            raise refuse("a step in a slice", self.span(node), "reshape and slice: reshape(x, [8, 2])[:, 0:1]")
         start, stop = (self.expr(n) if n is not None else None for n in (node.lower, node.upper))
         return syntax.Cut(self.span(node), start, stop)

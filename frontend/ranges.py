@@ -33,7 +33,12 @@ def walk(x: Expressions, loop: syntax.For) -> Walk:
     if called.callee.name != "range":
         raise error("HK201", "a loop runs over a range", called.span, hint=SPELLING)
     if len(loop.variables) != 1:
-        raise error("HK214", f"{count(len(loop.variables), 'name')} for 1 value", *(v.span for v in loop.variables))
+        raise error(
+            "HK214",
+            f"{count(len(loop.variables), 'name')} for 1 value",
+            *(v.span for v in loop.variables),
+            hint="for k in range(…):",
+        )
     return _range(x, called)
 
 
@@ -49,7 +54,8 @@ def _range(x: Expressions, called: syntax.Call) -> Walk:
     ends = arithmetic.index(x.b, start), arithmetic.index(x.b, stop)
     step = given[2] if len(given) == 3 else Operand(1, called)
     if step.meaning == 0:
-        raise error("HK436", "the step of a range can't be 0", step.span)
+        hint = "a step above 0 counts up, one below 0 counts down"
+        raise error("HK436", "the step of a range can't be 0", step.span, hint=hint)
     if isinstance(step.meaning, int) and step.meaning > 0:
         return Walk((*ends, x.b.constant(step.meaning, IndexType(), step.span)), lambda i: [i])
     return _counted(x, Operand(ends[0], called), Operand(ends[1], called), step)

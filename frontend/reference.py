@@ -7,7 +7,7 @@ from typing import Any
 
 from hkc.frontend import syntax
 from hkc.frontend.program import Checked, Kernel
-from hkc.frontend.scope import Bound, suggestion
+from hkc.frontend.scope import Bound, given_by, suggestion
 from hkc.machine.abi import GlobalParam
 from hkc.support.dtypes import DType
 from hkc.support.errors import Diagnostic, HkcError, Span, error
@@ -71,9 +71,12 @@ def _value(expr: syntax.Expr, names: Mapping[str, Any]) -> Any:
             case syntax.Call():
                 return _call(expr, names)
     except (ValueError, TypeError, ArithmeticError, AttributeError) as problem:
-        raise error("HK310", f"this formula can't be evaluated: {problem}", expr.span) from None
+        hint = "formulas are NumPy: extents must broadcast"
+        raise error("HK310", f"this formula can't be evaluated: {problem}", expr.span, hint=hint) from None
     except KeyError as problem:
-        raise error("HK310", f"{problem} has no value", expr.span) from None
+        raise error(
+            "HK310", f"{problem} has no value", expr.span, hint="give it one on the example line, or with --set"
+        ) from None
     raise AssertionError(f"not checked: {expr}")
 
 
@@ -108,7 +111,10 @@ def check_references(
         name = reference.name
         if name.name not in tensors | used:
             diagnostics += error(
-                "HK310", f"no kernel has a tensor `{name.name}`", name.span, hint=suggestion(name.name, sorted(tensors))
+                "HK310",
+                f"no kernel has a tensor `{name.name}`",
+                name.span,
+                hint=suggestion(name.name, sorted(tensors)) or given_by(tensors),
             ).diagnostics
 
 
@@ -116,7 +122,8 @@ def _check(expr: syntax.Node, known: set[str], used: set[str]) -> None:
     match expr:
         case syntax.Name(name=name):
             if name not in known:
-                raise error("HK301", f"unknown name `{name}`", expr.span, hint=suggestion(name, sorted(known)))
+                hint = suggestion(name, sorted(known)) or given_by(known)
+                raise error("HK301", f"unknown name `{name}`", expr.span, hint=hint)
             used.add(name)
         case syntax.Attribute(base=base, name=word):
             if word.name != "T":
@@ -136,7 +143,9 @@ def _refuse_unknown(expr: syntax.Node) -> None:
     """Raises `HkcError` for what kernels have and references don't."""
     match expr:
         case syntax.Index() | syntax.Sequence() | syntax.Several():
-            raise error("HK310", "references have no lists and no indexing", expr.span)
+            raise error(
+                "HK310", "references have no lists and no indexing", expr.span, hint="compute with whole arrays"
+            )
         case syntax.Conditional() | syntax.Text():
             raise error("HK310", "references are formulas of arrays and numbers", expr.span, hint="where(c, a, b)")
         case syntax.Unary(op=op) | syntax.Binary(op=op) if op not in _OPERATORS:
@@ -163,4 +172,6 @@ def _check_call(call: syntax.Call) -> None:
 
 
 def _arguments(message: str, span: Span, name: str) -> HkcError:
-    return error("HK211", message, span, hint=f"{name}(x, axis=1, keepdims=True)" if name in REDUCTIONS else None)
+    return error(
+        "HK211", message, span, hint=f"{name}(x, axis=1, keepdims=True)" if name in REDUCTIONS else f"{name}(…)"
+    )

@@ -93,21 +93,15 @@ class Scope:
     def _unknown(self, name: syntax.Name, functions: Iterable[str]) -> HkcError:
         if name.name in self.gone:
             note = Note(f"`{name.name}` gets a value here, inside a block that may not run", self.gone[name.name])
-            return error(
-                "HK302",
-                f"`{name.name}` does not always exist here",
-                name.span,
-                notes=(note,),
-                hint=f"give `{name.name}` a value before the block",
-            )
+            hint = f"give `{name.name}` a value before the block"
+            return error("HK302", f"`{name.name}` does not always exist here", name.span, notes=(note,), hint=hint)
         if name.name in functions:
-            return error("HK301", f"`{name.name}` is a function; call it", name.span)
-        return error(
-            "HK301",
-            f"unknown name `{name.name}`",
-            name.span,
-            hint=suggestion(name.name, [n for n, b in self.names.items() if b.meaning is not None]),
-        )
+            return error("HK301", f"`{name.name}` is a function, not a value", name.span, hint=f"{name.name}(…)")
+        hint = suggestion(name.name, [n for n, b in self.names.items() if b.meaning is not None]) or UNKNOWN
+        return error("HK301", f"unknown name `{name.name}`", name.span, hint=hint)
+
+
+UNKNOWN = "names come from parameters, dims, const, tune, and assignments above"
 
 
 def suggestion(word: str, known: Iterable[str]) -> str | None:
@@ -116,6 +110,12 @@ def suggestion(word: str, known: Iterable[str]) -> str | None:
         return FOREIGN[word]
     near = get_close_matches(word, list(known), n=1, cutoff=0.6)
     return f"did you mean `{near[0]}`?" if near else None
+
+
+def given_by(words: Iterable[str]) -> str:
+    """What there is, where nothing is near to an unknown word."""
+    known = sorted(words)
+    return f"there {'are' if len(known) > 1 else 'is'} {', '.join(known)}" if known else "leave it out; there is none"
 
 
 def describe(meaning: Meaning) -> str:

@@ -27,7 +27,13 @@ def _broadcast(c: Expressions, given: Given, span: Span) -> Meaning:
     x, shape = c.operand(given["x"]), c.shape(given["shape"])
     tile = tile_type(x.meaning)
     if tile is not None and arithmetic.broadcast(tile.shape, shape) != shape:
-        raise error("HK202", f"{extents(tile.shape)} doesn't broadcast to {extents(shape)}", x.span, notes=x.origin())
+        raise error(
+            "HK202",
+            f"{extents(tile.shape)} doesn't broadcast to {extents(shape)}",
+            x.span,
+            notes=x.origin(),
+            hint="from the right, extents are equal or 1",
+        )
     if element_dtype(x.meaning) is None or global_type(x.meaning):
         x = c.tile(given["x"])
     return c.b.spread(x.value, shape, span)
@@ -67,7 +73,8 @@ def cut(c: Expressions, x: Operand, expr: syntax.Index) -> Value:
     assert tile is not None
     wanted = [i for i in expr.items if not _is_new(i)]
     if len(wanted) > len(tile.shape):
-        raise error("HK206", f"{len(wanted)} subscripts for {tile}", expr.span, notes=x.origin())
+        hint = f"at most {len(tile.shape)}, one per dim"
+        raise error("HK206", f"{len(wanted)} subscripts for {tile}", expr.span, notes=x.origin(), hint=hint)
     offsets, shape = [], []
     for axis, extent in enumerate(tile.shape):
         start, stop = _ends(c, wanted[axis], extent) if axis < len(wanted) else (0, extent)
@@ -105,7 +112,8 @@ def _ends(c: Expressions, item: syntax.Expr | syntax.Cut, extent: int) -> tuple[
         stop = start + 1
     stop = extent if stop is None else stop
     if not 0 <= start < stop <= extent:
-        raise error("HK206", f"{start} to {stop} is no part of the {extent} elements of this dim", item.span)
+        hint = f"a slice lies within 0:{extent} and holds an element"
+        raise error("HK206", f"{start} to {stop} is no part of the {extent} elements of this dim", item.span, hint=hint)
     return start, stop
 
 

@@ -13,7 +13,7 @@ from hkc.frontend.codes import RANK
 from hkc.frontend.constants import compile_time, refuse_taken
 from hkc.frontend.library import WORDS
 from hkc.frontend.program import Value
-from hkc.frontend.scope import Bound, Silenced, describe, suggestion
+from hkc.frontend.scope import Bound, Silenced, describe, given_by, suggestion
 from hkc.machine.abi import Aligned, Condition, GlobalParam, Param, ScalarParam, StrideMultiple, UnitStride
 from hkc.support.dtypes import DTYPES, DType
 from hkc.support.errors import Diagnostic, HkcError, error
@@ -81,12 +81,8 @@ class Signature:
             return bound
         scalar = not declared and isinstance(kind, syntax.Name) and (kind.name in shared or kind.name not in WORDS)
         if not scalar:
-            raise error(
-                "HK306",
-                "a parameter is a tensor or a number",
-                kind.span,
-                hint=f"`{name}: global[f32, M, N]` or `{name}: f32`",
-            )
+            hint = f"`{name}: global[f32, M, N]` or `{name}: f32`"
+            raise error("HK306", "a parameter is a tensor or a number", kind.span, hint=hint)
         dtype = self._dtype(kind, shared)
         self.params.append(ScalarParam(name, dtype.name))
         value = Value(ScalarType(dtype.name), parameter.span, name if dtype.kind in ("int", "uint") else None)
@@ -124,13 +120,17 @@ class Signature:
             if keyword.name.name == "align":
                 if not isinstance(value, int) or value not in ALIGNMENTS:
                     legal = ", ".join(map(str, ALIGNMENTS))
-                    raise error(
-                        "HK307", f"`align` is one of {legal} (bytes), not {describe(value)}", keyword.value.span
-                    )
+                    where, hint = keyword.value.span, f"one of {legal}, in bytes"
+                    raise error("HK307", f"`align` can't be {describe(value)}", where, hint=hint)
                 self._aligned(name, rank, value)
             elif keyword.name.name == "contiguous":
                 if not isinstance(value, bool):
-                    raise error("HK208", f"True or False is needed here, not {describe(value)}", keyword.value.span)
+                    raise error(
+                        "HK208",
+                        f"True or False is needed here, not {describe(value)}",
+                        keyword.value.span,
+                        hint=DECLARED,
+                    )
                 self.conditions += [UnitStride(name, rank - 1)] if value else []
             else:
                 word = keyword.name
@@ -140,12 +140,8 @@ class Signature:
     def _dtype(self, expr: syntax.Expr, shared: Mapping[str, Bound]) -> DType:
         meaning = compile_time(expr, shared, "a dtype")
         if not isinstance(meaning, DType):
-            raise error(
-                "HK306",
-                f"a dtype is needed here, not {describe(meaning)}",
-                expr.span,
-                hint=f"one of {', '.join(DTYPES)}",
-            )
+            hint = f"one of {', '.join(DTYPES)}"
+            raise error("HK306", f"a dtype is needed here, not {describe(meaning)}", expr.span, hint=hint)
         return meaning
 
     def _dim(self, expr: syntax.Expr, shared: Mapping[str, Bound], own: set[str]) -> str | int:
@@ -155,7 +151,8 @@ class Signature:
             return expr.name
         meaning = compile_time(expr, shared, "a dim that is not a name")
         if not isinstance(meaning, int) or isinstance(meaning, bool) or not 0 <= meaning < 2**63:
-            raise error("HK306", f"a dim is a name or a whole number, not {describe(meaning)}", expr.span)
+            hint = "global[f32, M, 64]"
+            raise error("HK306", f"a dim is a name or a whole number, not {describe(meaning)}", expr.span, hint=hint)
         return meaning
 
     def hints(self, bindings: tuple[syntax.Binding, ...]) -> tuple[tuple[str, int | str], ...]:
@@ -177,22 +174,22 @@ class Signature:
         if word.name in LATER_HINTS:
             raise error("HK308", f"the hint `{word.name}` has no effect yet", word.span, hint="leave it out")
         if word.name not in HINTS:
-            raise error(
-                "HK307", f"unknown hint `{word.name}`", word.span, hint=suggestion(word.name, (*HINTS, *LATER_HINTS))
-            )
+            hint = suggestion(word.name, (*HINTS, *LATER_HINTS)) or given_by(HINTS)
+            raise error("HK307", f"unknown hint `{word.name}`", word.span, hint=hint)
         if word.name in found:
-            raise error("HK304", f"the hint `{word.name}` is given twice", word.span)
+            raise error("HK304", f"the hint `{word.name}` is given twice", word.span, hint="leave one of them out")
         legal = HINTS[word.name]
         pattern, example = TEXTS.get(word.name, ("", ""))
         chosen = _word(binding.value, legal, pattern)
         if chosen is not None:
             return chosen
-        known = ", ".join([*map(str, legal), *([f"a text like {example}"] if example else [])])
+        known = [f"one of {', '.join(map(str, legal))}"] if legal else []
+        hint = ", or ".join([*known, *([f"a text like {example}"] if example else [])])
         if isinstance(binding.value, syntax.Text):
-            raise error("HK307", f"`{word.name}` is one of {known}, not `{binding.value.text}`", binding.value.span)
+            raise error("HK307", f"`{word.name}` can't be `{binding.value.text}`", binding.value.span, hint=hint)
         value = compile_time(binding.value, self.names, "a hint")
         if not isinstance(value, int) or isinstance(value, bool) or value not in legal:
-            raise error("HK307", f"`{word.name}` is one of {known}, not {describe(value)}", binding.value.span)
+            raise error("HK307", f"`{word.name}` can't be {describe(value)}", binding.value.span, hint=hint)
         return value
 
     def _align_all(self, binding: syntax.Binding) -> None:

@@ -62,12 +62,8 @@ class Statements:
             case syntax.Assert():
                 telling.claim(self.expressions, statement)
             case syntax.Return():
-                raise error(
-                    "HK312",
-                    "`return` stands in the last line of a function only",
-                    statement.span,
-                    hint="use `if` before",
-                )
+                hint = "use `if` before"
+                raise error("HK312", "`return` stands in the last line of a function only", statement.span, hint=hint)
             case syntax.Evaluate(value=value):
                 if self.expressions.meaning(value) is not None:
                     raise error(
@@ -94,7 +90,8 @@ class Statements:
             meanings = [self.expressions.value(value) for value in values]
         if len(meanings) != len(targets):
             names, found = count(len(targets), "name"), count(len(meanings), "value")
-            raise error("HK214", f"{names} for {found}", *(t.span for t in targets), values[0].span)
+            hint = f"{found} take {count(len(meanings), 'name')}"
+            raise error("HK214", f"{names} for {found}", *(t.span for t in targets), values[0].span, hint=hint)
         for target, meaning in zip(targets, meanings, strict=True):
             self._bind(target, meaning)
 
@@ -143,11 +140,6 @@ class Statements:
         bound = self.scope.names.get(variable.name)
         if bound is not None and bound.kind in (VARIABLE, "loop variable"):
             notes = (Note(f"`{variable.name}` is defined here", bound.span),) if bound.span else ()
-            raise error(
-                "HK303",
-                f"`{variable.name}` already has a value",
-                variable.span,
-                notes=notes,
-                hint="choose another name",
-            )
+            hint = "choose another name"
+            raise error("HK303", f"`{variable.name}` already has a value", variable.span, notes=notes, hint=hint)
         self._check_assignable(variable)

@@ -36,7 +36,8 @@ def _printed(c: Expressions, item: syntax.Expr) -> Value:
     operand = c.operand(item)
     meaning = operand.meaning
     if isinstance(meaning, (DType, tuple)) or global_type(meaning):
-        raise error("HK201", f"`print` takes tiles and numbers, not {describe(meaning)}", item.span)
+        hint = "load a tile of a tensor; of several values, print each"
+        raise error("HK201", f"`print` takes tiles and numbers, not {describe(meaning)}", item.span, hint=hint)
     if isinstance(meaning, Value):
         return meaning
     dtype = "bool" if isinstance(meaning, bool) else "i64" if isinstance(meaning, int) else "f64"
@@ -49,7 +50,8 @@ def claim(c: Expressions, statement: syntax.Assert) -> None:
     meaning = operand.meaning
     if isinstance(meaning, bool):
         if not meaning:
-            raise error("HK218", f"this assertion is known to fail: {statement.message}", statement.span)
+            hint = "choose constants for which it holds"
+            raise error("HK218", f"this assertion is known to fail: {statement.message}", statement.span, hint=hint)
         return
     tile = tile_type(meaning)
     if isinstance(meaning, Value) and meaning.type == ScalarType("bool"):

@@ -87,6 +87,12 @@ def _check_atomic(op: Any, chip: Chip) -> None:
         raise refuse(op, "HK456", f"{chip.name} has no atomic `{kind}` for {value.dtype}", hint="use f32 or i32")
 
 
+def _pairs(chip: Chip, scaled: bool) -> str:
+    """What the chip can multiply instead."""
+    pairs = {f.a if f.a == f.b else f"{f.a} x {f.b}" for f in chip.mfmas if f.scaled == scaled and f.has_layouts}
+    return f"it multiplies {', '.join(sorted(pairs))}" if pairs else "scale the factors yourself, then dot"
+
+
 def _check_dot(op: Any, chip: Chip) -> None:
     scaled = op.name == "hkc_tile.dot_scaled"
     a, b, acc = (record_type(op.operands[i].type) for i in ((0, 2, 4) if scaled else (0, 1, 2)))
@@ -95,7 +101,8 @@ def _check_dot(op: Any, chip: Chip) -> None:
     known = chip.mfma_for(b.dtype, a.dtype, acc.dtype, scaled)
     if not known:
         what = "scaled matrix instruction" if scaled else "matrix instruction"
-        raise refuse(op, "HK451", f"{chip.name} has no {what} for {a.dtype} x {b.dtype} into {acc.dtype}")
+        why = f"{chip.name} has no {what} for {a.dtype} x {b.dtype} into {acc.dtype}"
+        raise refuse(op, "HK451", why, hint=_pairs(chip, scaled))
     k = a.shape[1]
     if not candidates(chip, a.dtype, b.dtype, acc.dtype, (a.shape[0], b.shape[1], k), scaled):
         step = min(r.k for r in known)

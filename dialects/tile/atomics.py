@@ -186,7 +186,10 @@ class CompareAndSwap:
             )
         if (expected.shape, expected.dtype) != (value.shape, value.dtype):
             raise Mismatch(
-                f"`expected` is {expected}, but the new values are {value}", ("expected", "value"), code="HK202"
+                f"`expected` is {expected}, but the new values are {value}",
+                ("expected", "value"),
+                code="HK202",
+                hint="both have the same extents and dtype",
             )
         return TileType(value.shape, value.dtype)
 

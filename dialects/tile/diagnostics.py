@@ -25,7 +25,9 @@ class Assert:
     @staticmethod
     def infer(condition: TileType, *, message: str) -> tuple[()]:
         if condition.dtype != "bool":
-            raise Mismatch(f"`assert` takes bools, not {condition}", ("condition",), code="HK204")
+            raise Mismatch(
+                f"`assert` takes bools, not {condition}", ("condition",), code="HK204", hint="compare: x >= 0"
+            )
         return ()
 
     @staticmethod
@@ -55,7 +57,12 @@ class Print:
     def infer(values: tuple[Type, ...], *, prefix: str, more: bool = False) -> tuple[()]:
         for value in values:
             if not isinstance(value, (TileType, ScalarType)) and str(value) != "an index":
-                raise Mismatch(f"`print` takes tiles, scalars and indices, not {value}", ("values",), code="HK204")
+                raise Mismatch(
+                    f"`print` takes tiles, scalars and indices, not {value}",
+                    ("values",),
+                    code="HK204",
+                    hint="load a tile of a tensor",
+                )
         return ()
 
     @staticmethod

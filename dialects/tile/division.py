@@ -14,9 +14,10 @@ from hkc.support.dtypes import dtype
 
 def _infer(symbol: str, a: TileType, b: TileType) -> TileType:
     if (a.shape, a.dtype) != (b.shape, b.dtype):
-        raise Mismatch(f"`{symbol}` takes two tiles of one type, not {a} and {b}", ("a", "b"), code="HK202")
+        hint = "cast one to the other's dtype"
+        raise Mismatch(f"`{symbol}` takes two tiles of one type, not {a} and {b}", ("a", "b"), code="HK202", hint=hint)
     if dtype(a.dtype).kind not in ("int", "uint"):
-        raise Mismatch(f"`{symbol}` divides integers, not {a}", ("a", "b"), code="HK204")
+        raise Mismatch(f"`{symbol}` divides integers, not {a}", ("a", "b"), code="HK204", hint="`/` divides floats")
     return TileType(a.shape, a.dtype)
 
 

@@ -25,12 +25,8 @@ SCALE_GROUP = 32
 def _check_ranks(what: str, **tiles: TileType) -> None:
     for name, t in tiles.items():
         if len(t.shape) != 2:
-            raise Mismatch(
-                f"`{what}` takes tiles of rank 2, but `{name}` is {t}",
-                (name,),
-                hint="x[None, :] makes a row of a vector, x[:, None] a column",
-                code="HK206",
-            )
+            hint = "x[None, :] makes a row of a vector, x[:, None] a column"
+            raise Mismatch(f"`{what}` takes tiles of rank 2, but `{name}` is {t}", (name,), code="HK206", hint=hint)
 
 
 def _check_shapes(what: str, a: TileType, b: TileType, acc: TileType, total: str) -> None:
@@ -43,12 +39,8 @@ def _check_shapes(what: str, a: TileType, b: TileType, acc: TileType, total: str
         )
     want = TileType((a.shape[0], b.shape[1]), total)
     if (acc.shape, acc.dtype) != (want.shape, want.dtype):
-        raise Mismatch(
-            f"the accumulator is {acc}, but this product is {want}",
-            ("acc",),
-            hint=f"begin with zeros[{want.dtype}, {', '.join(map(str, want.shape))}]",
-            code="HK203",
-        )
+        hint = f"begin with zeros[{want.dtype}, {', '.join(map(str, want.shape))}]"
+        raise Mismatch(f"the accumulator is {acc}, but this product is {want}", ("acc",), code="HK203", hint=hint)
 
 
 @tile_op("dot", spelling="dot(a, b)")
@@ -146,23 +138,25 @@ class DotScaled:
         _check_ranks("dot_scaled", a=a, a_scale=a_scale, b=b, b_scale=b_scale, acc=acc)
         for name, t in (("a", a), ("b", b)):
             if t.dtype not in SCALED:
-                raise Mismatch(f"`dot_scaled` multiplies {', '.join(SCALED)}, not {t.dtype}", (name,), code="HK204")
+                raise Mismatch(
+                    f"`dot_scaled` multiplies {', '.join(SCALED)}, not {t.dtype}",
+                    (name,),
+                    code="HK204",
+                    hint="dot multiplies the others",
+                )
         _check_shapes("dot_scaled", a, b, acc, "f32")
         if a.shape[1] % SCALE_GROUP:
             raise Mismatch(
                 f"the inner size {a.shape[1]} is no multiple of {SCALE_GROUP}, the elements that share a scale",
                 ("a", "b"),
                 code="HK203",
+                hint=f"a multiple of {SCALE_GROUP}",
             )
         groups = a.shape[1] // SCALE_GROUP
         for name, t, shape in (("a_scale", a_scale, (a.shape[0], groups)), ("b_scale", b_scale, (groups, b.shape[1]))):
             if t.shape != shape or t.dtype != "e8m0":
-                raise Mismatch(
-                    f"`{name}` must be {extents(shape)} e8m0, not {t}",
-                    (name,),
-                    hint="one scale for each 32 elements along K; cast(…, e8m0) converts",
-                    code="HK203",
-                )
+                hint = "one scale for each 32 elements along K; cast(…, e8m0) converts"
+                raise Mismatch(f"`{name}` must be {extents(shape)} e8m0, not {t}", (name,), code="HK203", hint=hint)
         return acc
 
     @staticmethod

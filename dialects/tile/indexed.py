@@ -33,19 +33,22 @@ def _check(
 ) -> None:
     place = "shape" if what == "gather" else "value"
     if not 0 <= axis < len(tensor.dims):
-        raise Mismatch(f"axis {axis} does not exist in {tensor}", ("axis",), code="HK206")
+        hint = f"axes are 0 to {len(tensor.dims) - 1}"
+        raise Mismatch(f"axis {axis} does not exist in {tensor}", ("axis",), code="HK206", hint=hint)
     if len(offsets) != len(tensor.dims) - 1:
         raise Mismatch(
             f"`{what}` along axis {axis} of {tensor} needs {len(tensor.dims) - 1} offsets, one per other dim, "
             f"but {len(offsets)} are given",
             ("offsets",),
             code="HK206",
+            hint="the index tile stands for the offset along `axis`",
         )
     if len(tile.shape) != len(tensor.dims):
         raise Mismatch(
             f"a tile of rank {len(tile.shape)} can't cover {tensor}, which has rank {len(tensor.dims)}",
             (place,),
             code="HK206",
+            hint=f"{len(tensor.dims)} extents, of which some may be 1",
         )
     if tile.dtype != tensor.dtype:
         raise Mismatch(
@@ -109,7 +112,8 @@ class Gather:
         """The rule between the operands and the chosen result type."""
         _check("gather", d, src, index, offsets, axis)
         if fill.dtype != src.dtype:
-            raise Mismatch(f"the fill is {fill}, but the tensor holds {src.dtype}", ("fill",), code="HK205")
+            hint = f"fill=cast(…, {src.dtype})"
+            raise Mismatch(f"the fill is {fill}, but the tensor holds {src.dtype}", ("fill",), code="HK205", hint=hint)
 
     @staticmethod
     def meaning(src: Any, fill: Any, index: Any, offsets: tuple[int, ...], *, axis: int, shape: tuple[int, ...]) -> Any:

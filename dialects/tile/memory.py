@@ -65,7 +65,8 @@ class Load:
         """The rule between the operands and the chosen result type."""
         check_window("load", src, offsets, d)
         if fill.dtype != src.dtype:
-            raise Mismatch(f"the fill is {fill}, but the tensor holds {src.dtype}", ("fill",), code="HK205")
+            hint = f"fill=cast(…, {src.dtype})"
+            raise Mismatch(f"the fill is {fill}, but the tensor holds {src.dtype}", ("fill",), code="HK205", hint=hint)
 
     @staticmethod
     def meaning(src: Any, fill: Any, offsets: tuple[int, ...], *, shape: tuple[int, ...]) -> Any:
@@ -112,7 +113,10 @@ def check_mask(what: str, mask: TileType, tile: TileType, *places: str) -> None:
     """A mask is a tile of bools of the shape of what it masks."""
     if mask.dtype != "bool" or mask.shape != tile.shape:
         raise Mismatch(
-            f"the mask of `{what}` must be {extents(tile.shape)} bool, not {mask}", ("mask", *places), code="HK204"
+            f"the mask of `{what}` must be {extents(tile.shape)} bool, not {mask}",
+            ("mask", *places),
+            code="HK204",
+            hint="compare, or broadcast: x > 0, broadcast(m, [16, 64])",
         )
 
 

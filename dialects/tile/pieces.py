@@ -46,7 +46,12 @@ class Slice:
         if not len(d.shape) == len(x.shape) == len(offsets) or d.dtype != x.dtype:
             raise Mismatch(f"`slice` of {x} at {list(offsets)} can't give {d}", ("x",), code="HK206")
         if any(o < 0 or o + n > size for o, n, size in zip(offsets, d.shape, x.shape, strict=True)):
-            raise Mismatch(f"{extents(d.shape)} from {list(offsets)} on reaches beyond {x}", ("x",), code="HK202")
+            raise Mismatch(
+                f"{extents(d.shape)} from {list(offsets)} on reaches beyond {x}",
+                ("x",),
+                code="HK202",
+                hint="a slice lies within its tile",
+            )
 
     @staticmethod
     def meaning(x: Any, *, offsets: tuple[int, ...], shape: tuple[int, ...]) -> Any:
@@ -93,17 +98,15 @@ class Concat:
     @staticmethod
     def infer(x: TileType, y: TileType, *, axis: int) -> TileType:
         if not 0 <= axis < len(x.shape):
-            raise Mismatch(f"axis {axis} does not exist in a tile of {x}", ("x",), code="HK206")
+            hint = f"axes are 0 to {len(x.shape) - 1}"
+            raise Mismatch(f"axis {axis} does not exist in a tile of {x}", ("x",), code="HK206", hint=hint)
         if x.dtype != y.dtype:
-            raise Mismatch(f"`concat` joins tiles of one dtype, not {x} and {y}", ("x", "y"), code="HK205")
+            hint = "cast one to the other's dtype"
+            raise Mismatch(f"`concat` joins tiles of one dtype, not {x} and {y}", ("x", "y"), code="HK205", hint=hint)
         rest = [t.shape[:axis] + t.shape[axis + 1 :] for t in (x, y)]
         if rest[0] != rest[1]:
-            raise Mismatch(
-                f"{x} and {y} differ in more than axis {axis}",
-                ("x", "y"),
-                hint="all other extents are equal",
-                code="HK202",
-            )
+            hint = "all other extents are equal"
+            raise Mismatch(f"{x} and {y} differ in more than axis {axis}", ("x", "y"), code="HK202", hint=hint)
         return TileType((*x.shape[:axis], x.shape[axis] + y.shape[axis], *x.shape[axis + 1 :]), x.dtype)
 
     @staticmethod
@@ -149,12 +152,8 @@ class Item:
     @staticmethod
     def infer(x: TileType) -> ScalarType:
         if math.prod(x.shape) != 1:
-            raise Mismatch(
-                f"`item` takes a tile of one element, not {x}",
-                ("x",),
-                hint="cut one out, or fold them: sum(x), max(x)",
-                code="HK206",
-            )
+            hint = "cut one out, or fold them: sum(x), max(x)"
+            raise Mismatch(f"`item` takes a tile of one element, not {x}", ("x",), code="HK206", hint=hint)
         return ScalarType(x.dtype)
 
     @staticmethod

@@ -59,7 +59,7 @@ class Random:
     def check(d: TileType, seed: ScalarType, offsets: tuple[IndexType, ...]) -> None:
         """The rule between the operands and the chosen result type."""
         if seed.dtype != "i64":
-            raise Mismatch(f"the seed is {seed}, not i64", ("seed",), code="HK204")
+            raise Mismatch(f"the seed is {seed}, not i64", ("seed",), code="HK204", hint="cast(seed, i64)")
         if d.dtype not in ("i32", "u32", "f32"):
             raise Mismatch(f"`random` gives u32 or f32, not {d}", ("shape",), code="HK204")
         if not len(d.shape) <= len(offsets) <= WORDS:
@@ -67,6 +67,7 @@ class Random:
                 f"`random` needs {len(d.shape)} to {WORDS} offsets for a tile of {d}, but {len(offsets)} are given",
                 ("offsets",),
                 code="HK206",
+                hint="an offset per dim; more in front tell apart what is drawn elsewhere",
             )
 
     @staticmethod

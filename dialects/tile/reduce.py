@@ -51,7 +51,8 @@ def integer_range(kind: DType) -> tuple[int, int]:
 def check_axis(x: TileType, axis: int) -> None:
     """The tile has the axis."""
     if not 0 <= axis < len(x.shape):
-        raise Mismatch(f"axis {axis} does not exist in a tile of {x}", ("x",), code="HK206")
+        hint = f"axes are 0 to {len(x.shape) - 1}"
+        raise Mismatch(f"axis {axis} does not exist in a tile of {x}", ("x",), code="HK206", hint=hint)
 
 
 def unsigned_view(x: Any, unsigned: bool) -> Any:

@@ -104,11 +104,16 @@ class Scan:
 
 def _check_parts(x: tuple[TileType, ...], axis: int) -> None:
     if not x:
-        raise Mismatch("a combining function needs at least one tile")
+        raise Mismatch("a combining function needs at least one tile", hint="scan(combine, tile, axis=0)")
     for tile in x:
         check_axis(tile, axis)
         if tile.shape != x[0].shape:
-            raise Mismatch(f"the tiles of one scan have one shape, not {x[0]} and {tile}", ("x",), code="HK202")
+            raise Mismatch(
+                f"the tiles of one scan have one shape, not {x[0]} and {tile}",
+                ("x",),
+                code="HK202",
+                hint="broadcast(x, [extent, …]) gives tiles one shape",
+            )
 
 
 @tile_op("scan_by", spelling="scan(function, tile, …, axis=…, reverse=False)")

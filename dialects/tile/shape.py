@@ -76,7 +76,12 @@ class Transpose:
     @staticmethod
     def infer(x: TileType, *, permutation: tuple[int, ...]) -> TileType:
         if sorted(permutation) != list(range(len(x.shape))):
-            raise Mismatch(f"{list(permutation)} is not a permutation of the {len(x.shape)} dims", ("x",), code="HK206")
+            raise Mismatch(
+                f"{list(permutation)} is not a permutation of the {len(x.shape)} dims",
+                ("x",),
+                code="HK206",
+                hint=f"each of 0 to {len(x.shape) - 1} once",
+            )
         return TileType(tuple(x.shape[i] for i in permutation), x.dtype)
 
     @staticmethod
@@ -131,12 +136,8 @@ class Reshape:
     def check(d: TileType, x: TileType) -> None:
         """As many elements."""
         if math.prod(d.shape) != math.prod(x.shape) or d.dtype != x.dtype:
-            raise Mismatch(
-                f"`reshape` keeps the elements: {x} can't become {d}",
-                ("x",),
-                hint=f"it has {math.prod(x.shape)} of them, not {math.prod(d.shape)}",
-                code="HK202",
-            )
+            hint = f"it has {math.prod(x.shape)} of them, not {math.prod(d.shape)}"
+            raise Mismatch(f"`reshape` keeps the elements: {x} can't become {d}", ("x",), code="HK202", hint=hint)
 
     @staticmethod
     def meaning(x: Any, *, shape: tuple[int, ...]) -> Any:
@@ -181,7 +182,12 @@ class Broadcast:
         """Same rank, same dtype; every extent equal, or 1 in the operand."""
         fits = len(d.shape) == len(x.shape) and all(a in (1, b) for a, b in zip(x.shape, d.shape, strict=True))
         if not fits or d.dtype != x.dtype:
-            raise Mismatch(f"{extents(x.shape)} doesn't broadcast to {extents(d.shape)}", ("x",), code="HK202")
+            raise Mismatch(
+                f"{extents(x.shape)} doesn't broadcast to {extents(d.shape)}",
+                ("x",),
+                code="HK202",
+                hint="from the right, extents are equal or 1",
+            )
 
     @staticmethod
     def meaning(x: Any, *, shape: tuple[int, ...]) -> Any:

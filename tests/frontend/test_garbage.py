@@ -21,14 +21,14 @@ WORDS = sorted(
 
 
 def answer(text: str) -> None:
-    """Parses and checks; every diagnostic must be printable and point into the text."""
+    """Parses and checks; every diagnostic must be printable, point into the text and say what to do."""
     try:
         check(parse(Source("x.hk", text)))
     except HkcError as problem:
         rows = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
         assert str(problem)
         for diagnostic in problem.diagnostics:
-            assert diagnostic.spans, diagnostic
+            assert diagnostic.spans and diagnostic.hint, diagnostic
             for span in diagnostic.spans:
                 assert 1 <= span.line <= len(rows) + 1
                 assert 1 <= span.column <= (len(rows[span.line - 1]) if span.line <= len(rows) else 0) + 1

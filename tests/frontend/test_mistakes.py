@@ -41,3 +41,9 @@ def test_every_code_is_explained_and_shown() -> None:
 
 def test_no_text_without_a_mistake() -> None:
     assert [p.stem for p in FILES] == sorted(p.stem for p in FILES[0].parent.glob("*.txt"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
+def test_every_error_says_what_to_do(path: Path) -> None:
+    text = path.with_suffix(".txt").read_text("utf-8")
+    assert text.count("\nhint: ") == len(re.findall(r"error\[HK\d+\]", text))
