@@ -74,15 +74,13 @@ def run(options: argparse.Namespace) -> int:
     kernel = pipeline.only_kernel(checked)
     known = trial.values(checked, kernel, settings, {})
     trials = Trials(kernel, wanted, options.seed, options.limit, Collection(options.only or ()))
-    built = _compile(checked, options.arch, trials)
-    progress = Progress(f"checking {kernel.name}")
-    try:
+    with Progress(f"checking {kernel.name}") as progress:
+        progress(0, "compiling")
+        built = _compile(checked, options.arch, trials)
         for n, compiled in enumerate(built):
             made = shapes(checked, compiled.info, known, set(settings))
             planned = list(cases(made, options.interleavings, options.seed))
             trials.run(compiled, planned, progress, n / len(built), 1 / len(built))
-    finally:
-        progress.end()
     found = trials.found.all({arch: table.tolerated() for arch, table in trials.tables.items()})
     print(_json(found, trials) if options.json else _text(found, trials, source))
     return 1 if any(f.wrong for f in found) else 0

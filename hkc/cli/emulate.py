@@ -110,17 +110,15 @@ def run(options: argparse.Namespace) -> int:
     program = emulate.Program.load(emulate.read(options.file), arch=options.arch, kernel=options.kernel)
     kernel = program.kernel(options.kernel)
     runs, began = _Runs(program, kernel, options, Collection(options.check or ())), time.perf_counter()
-    progress = Progress(f"{kernel.name} on {program.code.arch}")
     try:
-        for order in range(options.interleavings):
-            runs.one(order, progress)
+        with Progress(f"{kernel.name} on {program.code.arch}") as progress:
+            for order in range(options.interleavings):
+                runs.one(order, progress)
     except emulate.Fault as fault:
         if fault.before:
             runs.found.add(fault.before)
             print(text(runs.found.all()), file=sys.stderr)
         raise
-    finally:
-        progress.end()
     _save(options.output, runs.given)
     document = runs.document(time.perf_counter() - began)
     print(json.dumps(document) if options.json else _text(document))

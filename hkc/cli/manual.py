@@ -36,7 +36,8 @@ _START = """<!-- Made by `python -m hkc.cli.manual`; a test compares. -->
 `hkc --version` prints the version, `hkc COMMAND --help` what stands here.
 
 Results go to stdout; logs, warnings, progress and errors to stderr. With `--json` or `--report json` stdout is one JSON
-document; after an error it is empty, and the error is text on stderr as always.
+document. After an error it says `{"ok": false, "exit_code": …, "errors": [{"code": …, "message": …, "file": …}]}`, and
+the error is text on stderr as always.
 
 | exit code | meaning |
 |---|---|

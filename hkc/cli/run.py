@@ -85,20 +85,19 @@ def run(options: argparse.Namespace) -> int:
     files = {name: trial.load(trial.tensor(kernel, name), path) for name, path in options.input}
     known = trial.values(checked, kernel, settings, files)
     arrays = trial.inputs(kernel, known, files, options.seed)
-    made = api.CompiledKernel(pipeline.uncompiled(checked, arch), checked) if interpreted else None
-    compiled = made or api.build(checked, arch)
-    runs, progress = [], Progress(f"{kernel.name} on {compiled.arch or 'the reference'}")
-    try:
+    runs = []
+    with _telling(checked.source), Progress(f"{kernel.name} on {arch or 'the reference'}") as progress:
+        progress(0, "compiling")
+        made = api.CompiledKernel(pipeline.uncompiled(checked, arch), checked) if interpreted else None
+        compiled = made or api.build(checked, arch)
         for order in range(options.interleavings):
             arguments = compiled.bind(**{**known, **{name: array.copy() for name, array in arrays.items()}})
             before = {name: array.copy() for name, array in arguments.on_host().items()}
-            with _telling(checked.source), _device(options, order) as device:
+            with _device(options, order) as device:
                 result = compiled.run(arguments, device, progress)
             if order == 0:
                 _save(wanted, arguments.on_host())
             runs.append((order, result, trial.judge(checked, kernel, before, arguments)))
-    finally:
-        progress.end()
     order, result, verdicts = max(runs, key=lambda r: (not all(v.comparison.ok for v in r[2]), len(r[1].findings)))
     document = _document(compiled.arch, known, result, verdicts) | {"interleavings": len(runs), "order": order}
     print(json.dumps(document) if options.json else _text(kernel.name, document))

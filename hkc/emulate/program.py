@@ -13,7 +13,7 @@ from hkc.machine.bundle import code_object
 from hkc.machine.codeobject import CodeObject, Kernel
 from hkc.machine.disassemble import disassemble
 from hkc.machine.lines import Line, line_table, place
-from hkc.support.errors import Diagnostic, HkcUsageError, error
+from hkc.support.errors import error
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,6 @@ class Program:
         """
         hsaco = code_object(hsaco, arch, kernel)
         code = CodeObject.parse(hsaco)
-        if arch is not None and arch.partition(":")[0] != code.arch:
-            raise HkcUsageError(Diagnostic("HK608", f"no code object for {arch}; this one is for {code.arch}"))
         isa = load_isa(code.arch, chips)
         if isa.machine not in (None, code.machine):
             said = of_machine(code.machine) or f"processor {code.machine:#x}, which is none that is known"

@@ -37,14 +37,16 @@ class Entry:
 
 
 def code_object(data: bytes, arch: str | None = None, kernel: str | None = None) -> bytes:
-    """The code object in `data`: `data` itself, or the entry for `arch` (a chip, or a target's last part such as
-    `CHIP:xnack-`) of a bundle or a host program with bundles. `kernel` chooses among several for the same target.
+    """The code object in `data`: `data` itself, or the entry of a bundle or a host program with bundles that is for
+    `arch` (a chip, or a target's last part such as `CHIP:xnack-`) and, where there are several, holds `kernel`.
 
-    Raises `HkcUsageError` HK608 where no single entry is meant, `HkcError` HK603 for damage, HK601 for a compressed
-    bundle and a host program without any.
+    Raises `HkcUsageError` HK608 where nothing is for `arch` or no single entry is meant, `HkcError` HK603 for damage,
+    HK601 for a compressed bundle and a host program without any.
     """
     bundles = _bundles(data)
     if bundles is None:
+        if arch is not None and (held := CodeObject.parse(data).arch) != arch.partition(":")[0]:
+            raise HkcUsageError(Diagnostic("HK608", f"no code object for {arch}; this one is for {held}"))
         return data
     entries = [entry for bundle in bundles for entry in _entries(bundle)]
     fitting = [e for e in entries if arch is None or arch in (e.chip, _short(e.target))]

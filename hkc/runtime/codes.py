@@ -25,4 +25,5 @@ CODES: dict[str, str] = {
     "HK522": "An argument of `hkc emulate` is a buffer, a number, the bytes of a struct, or null, as its help shows.",
     "HK523": "A tensor is aligned and contiguous as the declaration of its parameter demands.",
     "HK527": "PNG pictures are rendered by the package resvg-py, which the extra `figures` brings.",
+    "HK528": "A command line is put together as the command's --help shows.",
 }

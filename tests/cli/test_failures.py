@@ -65,7 +65,7 @@ def test_too_much_lds(hkc: Command, examples: Path) -> None:
     [
         ((), "the following arguments are required: COMMAND"),
         (("frobnicate",), "invalid choice: 'frobnicate'"),
-        (("compile",), "the following arguments are required: FILE.hk, --arch"),
+        (("compile",), "the following arguments are required: FILE, --arch"),
         (("compile", "k.hk", "--arch", "gfx942", "--set", "BM"), "NAME=VALUE is needed, not `BM`"),
         (("compile", "k.hk", "--arc", "gfx942"), "--arch"),
         (("compile", "k.hk", "--arch", "gfx941"), "error[HK422]: unknown chip `gfx941`; known: gfx942, gfx950"),
@@ -110,6 +110,61 @@ def test_our_bugs_leave_what_repeats_them(hkc: Command, examples: Path, monkeypa
     replay = [sys.executable, *command.split()[3:]]
     ran = subprocess.run(replay, env=environment, capture_output=True, text=True, timeout=120, check=True)
     assert "vector_add.gfx942.hsaco" in ran.stdout  # without the patch it works
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "place"),
+    [
+        (("check", "missing.hk"), 1, "HK121"),
+        (("check", "broken.hk"), 1, "HK101"),
+        (("check", "broken.py"), 1, "HK"),
+        (("check",), 2, "HK528"),
+        (("check", "--frob", "k.hk"), 2, "HK528"),
+        (("check", "k.hk", "--seed", "-1"), 2, "HK528"),
+        (("check", "k.hk", "--kernel", "other"), 2, "HK305"),
+        (("check", "k.hk", "--arch", "gfx941"), 2, "HK422"),
+        (("check", "k.hk", "--only", "rases"), 2, "HK305"),
+        (("check", "k.hk", "--set", "Q=1"), 2, "HK305"),
+        (("run", "k.hk", "--arch", "gfx942", "--set", "N=4000000000000000"), 1, None),
+        (("run", "k.hk", "--arch", "gfx942", "--input", "A=no.npy"), 1, "HK520"),
+        (("emulate", "k.hk"), 1, "HK601"),
+        (("emulate", "missing.hsaco"), 1, "HK713"),
+        (("emulate", "k.hsaco", "--kernel", "other"), 2, "HK606"),
+        (("emulate", "k.hsaco", "--kernel", "vector_add", "--args", "f32[4]"), 2, "HK712"),
+        (("emulate", "k.hsaco", "--arch", "gfx950"), 2, "HK608"),
+        (("emulate", "k.hsaco", "--list", "--arch", "gfx950"), 2, "HK608"),
+        (("explain-kernel", "broken.hk", "--arch", "gfx942"), 1, "HK101"),
+    ],
+    ids=str,
+)
+def test_json_after_a_failure(
+    hkc: Command, examples: Path, words: tuple[str, ...], code: int, place: str | None
+) -> None:
+    Path("k.hk").write_text((examples / "vector_add.hk").read_text())
+    Path("broken.hk").write_text("kernel k(A: global[f32, N]):\n    x = (1\n")
+    Path("broken.py").write_text("import hkc\n\n@hkc.kernel\ndef k(A: 'global[f32, N]'):\n    x = nothing\n")
+    Path("k.hsaco").write_bytes(package.compile(examples / "vector_add.hk", "gfx942").hsaco)
+    ran = hkc(*words, "--json")
+    assert ran.code == code, ran.err
+    document = ran.json
+    assert (document["ok"], document["exit_code"]) == (False, code)
+    error = document["errors"][0]
+    assert error["code"] is None if place is None else error["code"].startswith(place)
+    assert error["message"] in ran.err and "Traceback" not in ran.err
+    if str(words[1:2]).startswith("('broken"):
+        assert error["file"] == words[1] and error["line"] >= 2 and error["column"] >= 1
+
+
+def test_json_after_a_bug(hkc: Command, examples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "call", lambda *args, **named: 1 // 0)
+    for words in (
+        ("check", examples / "vector_add.hk", "--json"),
+        ("compile", examples / "vector_add.hk", "--report", "json", "--arch", "gfx942"),
+    ):
+        ran = hkc(*words)
+        assert (ran.code, ran.json["ok"], ran.json["exit_code"]) == (70, False, 70)
+        (error,) = ran.json["errors"]
+        assert error["message"].startswith("ZeroDivisionError") and Path(error["reproducer"]).is_dir()
 
 
 def test_memory_that_is_not_there_is_no_bug(hkc: Command, examples: Path) -> None:

@@ -2,66 +2,122 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from epochs import Epochs
 from numpy.typing import NDArray
 
 from hkc.api import CompiledKernel
-from hkc.emulate import Finding, Memory, Observer, Program, launch
-from hkc.emulate.checks import CHECKS, REMARKS, name_of, observers
+from hkc.emulate import Memory, Observer, Program, launch
+from hkc.emulate.checks import CHECKS, REMARKS, observers
 from hkc.emulate.decode import Decoded, decode
 from hkc.emulate.registry import Context, Step
 from hkc.emulate.waves import Waves
 from hkc.machine.abi import GlobalParam, View, pack
+from hkc.machine.disassemble import disassemble
+from hkc.machine.waits import Uncovered, verify
 from hkc.support.dtypes import dtype
 from hkc.support.errors import HkcError
 from hkc.support.extents import evaluate
 
 NOP = decode(0, bytes([0, 0, 0x80, 0xBF]), "s_nop 0")
-UNUSED, IDLE, COVERED = "never executed", "nothing was outstanding", "what it orders is ordered by others, too"
+FOUND, UNUSED = "found", "never executed"
+IDLE, COVERED = "nothing was outstanding", "what it orders is ordered by others, too"
+LATE = "may still be on its way"  # the proof of waits, of a register
+ERRORS = frozenset(CHECKS) - REMARKS
 
 Outputs = dict[str, bytes]
 
 
 class Effects(Observer):
-    """Which waits had something to wait for, and which barriers and waits were executed at all."""
+    """Which waits had something to wait for, and which barriers and waits were executed at all; steps of the launch."""
 
     def __init__(self) -> None:
         self.executed: set[int] = set()
         self.effective: set[int] = set()
+        self.steps = 0
 
     def step(self, instruction: Decoded, step: Step, context: Context) -> Step:
-        if instruction.base not in ("s_waitcnt", "s_barrier"):
-            return step
+        sync = instruction.base in ("s_waitcnt", "s_barrier")
 
         def run(w: Waves) -> Any:
             before = w.state.outstanding.pending()
             jump = step(w)
-            self.executed.add(instruction.address)
-            if instruction.base == "s_barrier" or w.state.outstanding.pending() != before:
-                self.effective.add(instruction.address)
+            self.steps += 1
+            if sync:
+                self.executed.add(instruction.address)
+                if instruction.base == "s_barrier" or w.state.outstanding.pending() != before:
+                    self.effective.add(instruction.address)
             return jump
 
         return run
 
 
+class _Caught(Exception):
+    """A mutation was found."""
+
+
+class _First(Observer):
+    """Ends a launch at the first finding."""
+
+    def step(self, instruction: Decoded, step: Step, context: Context) -> Step:
+        def run(w: Waves) -> Any:
+            jump = step(w)
+            if found := w.state.findings.all():
+                raise _Caught(found[0].kind)
+            return jump
+
+        return run
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a mutation: the kind of the first finding on the emulator, or why there is none; what the static
+    proof of waits says; and whether LDS accesses clash by the count of barriers (where nothing was found)."""
+
+    mutation: str
+    barrier: bool
+    outcome: str
+    found: str
+    unproved: tuple[Uncovered, ...]
+    clashes: int
+
+    def __str__(self) -> str:
+        proof = f"not proved: {self.unproved[0]}" if self.unproved else "all waits proved"
+        return f"{self.mutation}: {self.outcome}{f' ({self.found})' if self.found else ''}; {proof}"
+
+    def objection(self) -> str:
+        """Why this verdict can't be left as it is, if so: checkers contradict each other."""
+        registers = [u for u in self.unproved if LATE in u.why]
+        if self.clashes:
+            return "no race is reported, but LDS accesses clash"
+        if self.found == "missing wait" and not self.unproved:
+            return "a missing wait is reported, and yet all waits are proved"
+        if self.outcome in (IDLE, COVERED) and registers:
+            return "a register may be used too early, and no run shows it"
+        if self.outcome == UNUSED and not registers:
+            return "nobody has looked at it"
+        return ""
+
+
 @dataclass
 class Subject:
     """A correct kernel and the shapes it runs with; `skew` in a shape says by how many elements its tensors are off
-    an aligned address, which leads to another entry point. `harmless` fills with the reason for each harmless mutation.
-    """
+    an aligned address, which leads to another entry point, and `pad` how many are left out at the end of each row."""
 
     kernel: CompiledKernel
     shapes: tuple[Mapping[str, int], ...]
     seeds: tuple[int, ...] = (0, 1)
-    harmless: dict[str, str] = field(default_factory=dict)
-    found: int = 0
+    limit: int = 1 << 18
 
     def __post_init__(self) -> None:
         self.program = Program.load(self.kernel.hsaco, lines=self.kernel.binary.lines)
+        code = self.program.code
+        self.codes = [disassemble(code.code(k), code.arch, k.entry) for k in code.kernels]
+        assert not any(verify(code) for code in self.codes)
         self.effects, self.wanted = [], []
         for shape in self.shapes:
             effects = Effects()
@@ -69,17 +125,19 @@ class Subject:
             assert findings == (), findings
             self.effects.append(effects)
             self.wanted.append(outputs)
+        self.limit = 20 * max(effects.steps for effects in self.effects)
 
     def run(
-        self, program: Program, shape: Mapping[str, int], seed: int, more: list[Observer] | None = None
-    ) -> tuple[tuple[Finding, ...], Outputs]:
-        """Errors that checkers find, and what the kernel wrote."""
+        self, program: Program, shape: Mapping[str, int], seed: int, more: Sequence[Observer] = ()
+    ) -> tuple[tuple[str, ...], Outputs]:
+        """The kinds of errors that checkers find, and what the kernel wrote."""
         info, memory, rng = self.kernel.info, Memory(), np.random.default_rng(0)
         views: dict[str, View] = {}
         for p in info.params:
             assert isinstance(p, GlobalParam)
             extents = tuple(evaluate(d, shape) for d in p.dims)
-            array: NDArray[Any] = rng.integers(-3, 4, extents).astype(dtype(p.dtype).numpy)
+            rows = (*extents[:-1], extents[-1] + shape.get("pad", 0))
+            array: NDArray[Any] = rng.integers(-3, 4, rows).astype(dtype(p.dtype).numpy)
             at = memory.allocate(array.nbytes, p.name, skew=shape.get("skew", 0) * array.itemsize)
             if p.name not in info.outputs:
                 memory.write(at, array)
@@ -93,32 +151,45 @@ class Subject:
                 kernarg=pack(info.params, views, {}),
                 memory=memory,
                 seed=seed,
-                observers=[*observers(CHECKS), *(more or [])],
-                limit=1 << 18,
+                observers=[*observers(ERRORS), *more],
+                limit=self.limit,
             )
-        except HkcError as stopped:
-            return (Finding("fault", 0, "", str(stopped), 0, 0),), {}
+        except HkcError:
+            return ("fault",), {}
+        except _Caught as caught:
+            return (str(caught),), {}
         outputs = {name: memory.read(views[name].address, views[name].span) for name in info.outputs}
-        return tuple(f for f in result.findings if name_of(f) not in REMARKS), outputs
+        return tuple(f.kind for f in result.findings), outputs
 
-    def check(self, position: int, mutant: Decoded) -> None:
-        """The mutation is found, or has no effect for a reason that is known."""
+    def check(self, position: int, mutant: Decoded) -> Verdict:
+        """Run the mutation until it is found, and ask the proof of waits about it."""
         instruction = self.program.instructions[position]
         changed = list(self.program.instructions)
         changed[position] = replace(mutant, address=instruction.address)
         program = replace(self.program, instructions=tuple(changed))
         name = f"{instruction.address:#x} {instruction.text} -> {mutant.text}"
-        reached = [n for n, effects in enumerate(self.effects) if instruction.address in effects.executed]
+        outcome, found, clashes = self._outcome(program, instruction.address, name)
+        unproved = self._unproved(instruction, mutant.text)
+        return Verdict(name, instruction.base == "s_barrier", outcome, found, unproved, clashes)
+
+    def _outcome(self, program: Program, address: int, name: str) -> tuple[str, str, int]:
+        reached = [n for n, effects in enumerate(self.effects) if address in effects.executed]
+        epochs = Epochs()
         for n in reached:
-            shape, wanted = self.shapes[n], self.wanted[n]
             for seed in self.seeds:
-                findings, outputs = self.run(program, shape, seed)
+                findings, outputs = self.run(program, self.shapes[n], seed, [_First(), *([] if seed else [epochs])])
                 if findings:
-                    self.found += 1
-                    return
-                assert outputs == wanted, f"{name} changes results, and nobody notices"
-        effective = any(instruction.address in self.effects[n].effective for n in reached)
-        self.harmless[name] = (COVERED if effective else IDLE) if reached else UNUSED
+                    return FOUND, findings[0], 0
+                assert outputs == self.wanted[n], f"{name} changes results, and nobody notices"
+        effective = any(address in self.effects[n].effective for n in reached)
+        return ((COVERED if effective else IDLE) if reached else UNUSED), "", epochs.clashes
+
+    def _unproved(self, instruction: Decoded, text: str) -> tuple[Uncovered, ...]:
+        """What the static proof says of the kernel with this text in the instruction's place."""
+        for code in self.codes:
+            if code[0].address <= instruction.address <= code[-1].address:
+                return verify([replace(i, text=text) if i.address == instruction.address else i for i in code])
+        raise AssertionError(instruction)
 
 
 def deletions(program: Program) -> Iterator[tuple[int, Decoded]]:

@@ -93,9 +93,10 @@ def test_what_holds_no_bundle(both: bytes) -> None:
     with pytest.raises(HkcError, match="compressed offload bundle"):
         code_object(program(b"CCOB" + bytes(40)))
     plain = program(both, ".text")
-    assert code_object(plain, "gfx942") == plain
-    with pytest.raises(HkcError, match=r"HK602.*an ELF file for machine 62"):
-        CodeObject.parse(plain)
+    assert code_object(plain) == plain
+    for reading in (lambda: CodeObject.parse(plain), lambda: code_object(plain, "gfx942")):
+        with pytest.raises(HkcError, match=r"HK602.*an ELF file for machine 62"):
+            reading()
     assert Path("/proc/self/exe").read_bytes() == code_object(Path("/proc/self/exe").read_bytes())
 
 
