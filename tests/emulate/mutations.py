@@ -106,7 +106,7 @@ class Verdict:
 @dataclass
 class Subject:
     """A correct kernel and the shapes it runs with; `skew` in a shape says by how many elements its tensors are off
-    an aligned address, which leads to another entry point, and `pad` how many are left out at the end of each row."""
+    an aligned address, which leads to another entry point, and `short` how many are left out at the end of each row."""
 
     kernel: CompiledKernel
     shapes: tuple[Mapping[str, int], ...]
@@ -136,11 +136,11 @@ class Subject:
         for p in info.params:
             assert isinstance(p, GlobalParam)
             extents = tuple(evaluate(d, shape) for d in p.dims)
-            rows = (*extents[:-1], extents[-1] + shape.get("pad", 0))
-            array: NDArray[Any] = rng.integers(-3, 4, rows).astype(dtype(p.dtype).numpy)
+            array: NDArray[Any] = rng.integers(-3, 4, extents).astype(dtype(p.dtype).numpy)
             at = memory.allocate(array.nbytes, p.name, skew=shape.get("skew", 0) * array.itemsize)
             if p.name not in info.outputs:
                 memory.write(at, array)
+            extents = (*extents[:-1], extents[-1] - shape.get("short", 0))
             views[p.name] = View(at, extents, tuple(s // array.itemsize for s in array.strides), array.itemsize)
         try:
             result = launch(

@@ -31,14 +31,20 @@ def products(depth: int) -> tuple[dict[str, int], ...]:
     crooked = (3 * depth + 4, depth + 4, 4, 0)
     whole = [{"M": 64, "N": 64, "K": k} for k in aligned if k % depth == 0]
     ragged = [{"M": 65, "N": 33, "K": k} for k in aligned if k % depth]
-    padded = [{"M": 65, "N": 33, "K": k, "pad": -k % 8} for k in (2 * depth + 9, depth + 1, 9)]
-    return (*ragged, *whole, *padded, *({"M": 65, "N": 33, "K": k, "skew": 1} for k in crooked))
+    short = [{"M": 65, "N": 40, "K": k, "short": 7} for k in (2 * depth + 16, depth + 8, 16)]
+    return (*ragged, *whole, *short, *({"M": 65, "N": 33, "K": k, "skew": 1} for k in crooked))
+
+
+def attentions() -> tuple[dict[str, int], ...]:
+    """The loop over N in steps of 64: often, once, not at all."""
+    aligned = [{"M": 20, "N": n} for n in (136, 256, 192, 8, 0)]
+    return (*aligned, {"M": 65, "N": 64}, *({"M": 20, "N": n, k: 3} for n in (136, 64, 0) for k in ("short", "skew")))
 
 
 SUBJECTS: dict[str, tuple[dict[str, Any], str, tuple[dict[str, int], ...]]] = {
     "vector_add": ({}, "", ({"N": 2048}, {"N": 1001}, {"N": 2048, "skew": 1}, {"N": 1001, "skew": 1})),
     "softmax": ({}, "", tuple({"M": m, "N": n, "skew": s} for m, n, s in ((5, 512, 0), (3, 300, 0), (5, 512, 1)))),
-    "attention": ({}, "", ({"M": 20, "N": 136}, {"M": 65, "N": 64}, {"M": 20, "N": 72, "skew": 1})),
+    "attention": ({}, "", attentions()),
     "gemm": ({"BM": 64, "BN": 64, "BK": 32}, "", products(32)),
     "pingpong": ({"BM": 64, "BN": 64, "BK": 64}, "waves=8, schedule=pingpong", products(64)),
 }
