@@ -135,6 +135,11 @@ def _copy(low: TileLowering, op: Any) -> None:
     if op.name in EXPANSIONS:
         low.values[op.results[0]] = elementwise(op, operands, kinds[0])
         return
+    if op.name == "arith.ceildivsi" and all(isinstance(k, ir.IndexType) for k in kinds) and nonnegative(op.results[0]):
+        # Without a sign to look at: rounded up by what is added before.
+        above = build.add(operands[0], build.sub(operands[1], 1))
+        low.values[op.results[0]] = build.binary("divui", above, operands[1])
+        return
     made = ir.Operation.create(op.name, results=kinds, operands=operands, attributes=_attributes(op))
     low.values.update(zip(op.results, made.results, strict=True))
 

@@ -38,8 +38,10 @@ class MapWorkgroups(Pass):
     After::
 
         %w = "hkc_wave.workgroup_id"()
-        %n = arith.remui %w, %j
-        arith.divui %w, %j
+        %h = arith.index_cast %w
+        %r = arith.remui %h
+        arith.divui %h
+        %n = arith.index_cast %r
     """
 
     name: ClassVar[str] = "map_workgroups"
@@ -91,19 +93,20 @@ def _greatest(a: _Number, b: int) -> _Number:
 
 
 def _places(function: Any, op: Any, chiplets: Chiplets) -> list[Any]:
-    """The tile ids that a `tile_id` or `tile_at` gives. Workgroups are few enough for 32 bits; tiles may not be."""
+    """The tile ids that a `tile_id` or `tile_at` gives. Workgroups are few enough for 32 bits, whose division is short;
+    tiles may not be."""
     of_launch = op.name == "hkc_tile.tile_id"
     number, *extents = [create(WorkgroupId).result, *op.operands] if of_launch else op.operands
-    if plain(op.attributes["order"]) == "rows":
-        return [n.value for n in rows(_Number(number), [_Number(e) for e in extents])]
-    cast = build.to_i32 if of_launch else (lambda value: value)
-    chunk = _option(op, "chunk") or chiplets.at_once
+    cast, back = (build.to_i32, build.to_index) if of_launch else (lambda value: value, lambda value: value)
     dims = [_Number(cast(e)) for e in extents]
+    if plain(op.attributes["order"]) == "rows":
+        return [back(n.value) for n in rows(_Number(cast(number)), dims)]
+    chunk = _option(op, "chunk") or chiplets.at_once
     window = _constant(_option(op, "window"), dims[0]) if _option(op, "window") else None
     if window is None and len(dims) > 1:
         window = _window(function, op, chiplets, chunk, dims[0])
     found = chiplet(_Number(cast(number)), dims, chiplets.count, _constant(chunk, dims[0]), window, _least)
-    return [build.to_index(n.value) if of_launch else n.value for n in found]
+    return [back(n.value) for n in found]
 
 
 def _option(op: Any, name: str) -> int:

@@ -45,9 +45,9 @@ class Run:
 class Window:
     """Where a tile lies in a tensor.
 
-    `divisor` divides the last offset; along the dims `assured` the tile lies inside; with `vectors` an access is all
-    inside or all outside along the last dim. Per dim `counts` coordinates of the tile from `firsts` on lie inside the
-    tensor (uniform i32), and `whole` says that all do.
+    `divisor` divides the last offset; along the dims `assured` the tile lies inside, along those `behind` its offset is
+    at least 0; with `vectors` an access is all inside or all outside along the last dim. Per dim `counts` coordinates
+    of the tile from `firsts` on lie inside the tensor (uniform i32), and `whole` says that all do.
     """
 
     low: TileLowering
@@ -57,15 +57,17 @@ class Window:
     offsets: list[Any]
     divisor: int
     assured: frozenset[int] = frozenset()
+    behind: frozenset[int] = frozenset()
     vectors: bool = False
 
     def __post_init__(self) -> None:
         self.firsts, self.counts, self.whole = [], [], []
         self.clamped: list[int] = []
-        for offset, extent, size in zip(self.offsets, self.tensor.extents, self.shape, strict=True):
-            first = build.to_i32(build.clamp(build.sub(0, offset), 0, size))
-            last = build.to_i32(build.clamp(build.sub(extent, offset), 0, size))
-            count = build.sub(build.binary("maxsi", last, first), first)
+        for dim, (offset, extent, size) in enumerate(zip(self.offsets, self.tensor.extents, self.shape, strict=True)):
+            first, count = build.i32(0), build.to_i32(build.clamp(build.sub(extent, offset), 0, size))
+            if dim not in self.behind:
+                first = build.to_i32(build.clamp(build.sub(0, offset), 0, size))
+                count = build.sub(build.binary("maxsi", count, first), first)
             self.firsts.append(first)
             self.counts.append(count)
             self.whole.append(build.cmp("eq", count, size))
@@ -132,22 +134,28 @@ class Window:
             return self._assemble(1, lambda run: self._load_general(run, fill))
         offsets, unknown = self.unmasked(zero)
 
-        def plain() -> list[Any]:
-            own, uniform = self.apart(offsets)
-            return self._assemble(self.width(), lambda run: self._load_buffer(run, self.reach(run, own), *uniform))
-
         if not unknown:
-            return plain()
+            return self._load_within(offsets, self.width())
         kind = build.vector_type(self.layout.registers, self.tensor.element)
-        masked = lambda: self._masked_here(fill)  # noqa: E731
+        plain = lambda: self._load_within(offsets, self.width())  # noqa: E731
+        masked = lambda: self._masked_here(offsets, fill, zero)  # noqa: E731
         return build.if_else(build.both(*unknown), [kind] * len(self.origins), plain, masked)
 
-    def _masked_here(self, fill: Any) -> list[Any]:
+    def _load_within(self, offsets: list[Any], width: int) -> list[Any]:
+        """The tile by so many elements, each access all inside the tensor or all outside, where it reads as 0."""
+        own, uniform = self.apart(offsets)
+        return self._assemble(width, lambda run: self._load_buffer(run, self.reach(run, own), *uniform))
+
+    def _masked_here(self, offsets: list[Any], fill: Any, zero: bool) -> list[Any]:
         """The tile element by element. Which of them lie inside is found out here and now: kept for all trips of a
-        loop it would take a pair of scalar registers for each."""
+        loop it would take a pair of scalar registers for each. Nor is it kept until they are there, where `fill` is
+        what a buffer gives for those outside."""
         here = copy.copy(self)
         here.counts = [self.low.held_here(count) for count in self.counts]
-        return self._assemble(1, lambda run: here._load_masked(run, fill))
+        if zero:
+            here.clamped = [*self.clamped, len(self.shape) - 1]
+            return here._load_within(offsets, 1)
+        return here._assemble(1, lambda run: here._load_masked(run, fill))
 
     def unmasked(self, zero: bool) -> tuple[list[Any], list[Any]]:
         """How the tile is read without masks: at these offsets, where these conditions hold. None is needed where what

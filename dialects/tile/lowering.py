@@ -11,13 +11,14 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from hkc.dialects import build
 from hkc.dialects.load import create
 from hkc.dialects.tile import printing
 from hkc.dialects.tile.alike import alike
-from hkc.dialects.tile.divisibility import divisor
+from hkc.dialects.tile.divisibility import divisor, nonnegative
 from hkc.dialects.tile.scalars import Scalars
 from hkc.dialects.translate import layout_text
 from hkc.dialects.types import OpaqueType
@@ -183,10 +184,10 @@ class TileLowering(Scalars):
     def _buffer(self, tensor: Tensor) -> Any:
         """A descriptor that ends where the tensor ends."""
         last = build.index(1)
-        empty = build.i1(False)
         for extent, stride in zip(tensor.extents, tensor.strides, strict=True):
             last = build.add(last, build.mul(build.sub(extent, 1), stride))
-            empty = build.binary("ori", empty, build.cmp("eq", extent, 0))
+        extents = map(build.to_i32, tensor.extents)
+        empty = build.cmp("eq", functools.reduce(partial(build.binary, "minui"), extents), 0)
         size = build.to_i64(build.select(empty, build.index(0), build.mul(last, tensor.itemsize)))
         return create(Buffer, tensor.pointer, size, results=[ir.Type.parse(OpaqueType(BUFFER).text)]).result
 
@@ -195,8 +196,12 @@ class TileLowering(Scalars):
         from hkc.dialects.tile.access import INSIDE, VECTORS, Window
 
         at = [self.scalar(o) for o in offsets]
-        known = frozenset(int(d) for d in op.attributes.get(INSIDE, ())), VECTORS in op.attributes
-        return Window(self, self.tensors[tensor], self.layout(tile), self.shape(tile), at, divisor(offsets[-1]), *known)
+        assured = frozenset(int(d) for d in op.attributes.get(INSIDE, ()))
+        behind = frozenset(d for d, o in enumerate(offsets) if nonnegative(o))
+        return Window(
+            self, self.tensors[tensor], self.layout(tile), self.shape(tile), at, divisor(offsets[-1]),
+            assured, behind, VECTORS in op.attributes,
+        )  # fmt: skip
 
     def places(
         self,
