@@ -23,6 +23,7 @@ HINTS: dict[str, tuple[int | str, ...]] = {
     "waves": (1, 2, 4, 8, 16),
     "schedule": ("pingpong", "interleave", "plain"),
     "stages": (1, 2, 3, 4),
+    "unroll": (2, 3, 4, 5, 6, 7, 8),
     "waves_per_eu": (1, 2, 3, 4, 5, 6, 7, 8),
     "mfma": (),
     "swizzle": ("none", "pad", "xor"),
@@ -35,7 +36,6 @@ TEXTS = {
 }
 """The hints that may also be a text of a certain form, and an example of it."""
 DECLARED = "global[f16, M, N](align=16, contiguous=True)"
-LATER_HINTS = ("unroll",)
 
 
 @dataclass
@@ -171,10 +171,8 @@ class Signature:
 
     def _hint(self, binding: syntax.Binding, found: Mapping[str, int | str]) -> int | str:
         word = binding.name
-        if word.name in LATER_HINTS:
-            raise error("HK308", f"the hint `{word.name}` has no effect yet", word.span, hint="leave it out")
         if word.name not in HINTS:
-            hint = suggestion(word.name, (*HINTS, *LATER_HINTS)) or given_by(HINTS)
+            hint = suggestion(word.name, HINTS) or given_by(HINTS)
             raise error("HK307", f"unknown hint `{word.name}`", word.span, hint=hint)
         if word.name in found:
             raise error("HK304", f"the hint `{word.name}` is given twice", word.span, hint="leave one of them out")

@@ -150,6 +150,7 @@ def stages() -> dict[str, tuple[Pass, ...]]:
     from hkc.passes.stage_cuts import StageCuts
     from hkc.passes.stage_through_lds import StageThroughLds
     from hkc.passes.swizzle_lds import SwizzleLds
+    from hkc.passes.unroll_loops import UnrollLoops
     from hkc.passes.widen_dots import WidenDots
 
     return {
@@ -163,7 +164,7 @@ def stages() -> dict[str, tuple[Pass, ...]]:
             StageThroughLds(),
             SwizzleLds(),
         ),
-        "wave": (LowerTileToWave(), PipelineLoops(), ScheduleWaves(), PlanRegisters(), PlaceWaits()),
+        "wave": (LowerTileToWave(), PipelineLoops(), ScheduleWaves(), UnrollLoops(), PlanRegisters(), PlaceWaits()),
         "rocdl": (LowerWaveToRocdl(),),
     }
 

@@ -13,10 +13,9 @@ from hkc.passes.locate import refuse
 from hkc.passes.registers import ADDRESSES, budget, registers
 from hkc.passes.requests import requested
 from hkc.passes.select_layouts import WAVES
+from hkc.passes.trips import LOOPS
 from hkc.support.mlir import ir
 from hkc.targets.chip import Chip
-
-LOOPS = ("scf.for", "scf.while")
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,8 @@ class PlanRegisters(Pass):
     def run(self, module: Any, chip: Chip) -> None:
         for function in kernels(module):
             waves = ir.IntegerAttr(function.attributes[WAVES]).value
-            limit = budget(waves, chip, requested(function, "waves_per_eu"))
+            occupancy = requested(function, "waves_per_eu")
+            limit = budget(waves, chip, occupancy)
             peak = _Peak()
             peak.block(function.regions[0].blocks[0], ())
             if peak.carried > limit:
@@ -52,6 +52,8 @@ class PlanRegisters(Pass):
                 )
                 raise refuse(peak.loop, "HK459", message, hint="use smaller tiles, or more waves: `with waves=8`")
             text = f"{peak.registers + ADDRESSES} of {limit} predicted, {peak.carried} of them carried by a loop"
+            if occupancy is not None:
+                text += f", for {occupancy} waves per SIMD"
             explain(function, function, "registers", Option(text))
 
 

@@ -11,6 +11,10 @@ from hkc.dialects.load import create
 from hkc.dialects.wave.sync import AsyncMark, Barrier, Wait, WaitAsync
 from hkc.support.mlir import ir
 
+LOOPS = ("scf.for", "scf.while")
+TRIPS = "hkc.trips"
+"""Attribute of a loop: how many trips of the source each of its own is."""
+
 
 @dataclass(frozen=True)
 class Parts:
@@ -82,6 +86,7 @@ class Trips:
         kinds = [s.type for s in starts]
         bounds = [self.lower, end, build.mul(self.step, self.unrolled)]
         made = ir.Operation.create("scf.for", results=kinds, operands=[*bounds, *starts], regions=1)
+        made.attributes[TRIPS] = build.int_attr(self.unrolled)
         body = made.regions[0].blocks.append(self.lower.type, *kinds)
         at, *values = body.arguments
         carried, waiting = values[: len(self.starts)], self._tiles(values[len(self.starts) :])

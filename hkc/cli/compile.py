@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from hkc import api
 from hkc.cli.options import add_kernel, add_set, command, words
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 REPORT = "arch file symbol vgpr agpr sgpr vgpr_spills sgpr_spills scratch lds_bytes waves args".split()
 """The keys of a report, for every chip; as JSON it also has `lds`, the buffers with the proof of every access,
-and `audit`, what the machine code of each entry point does."""
+`audit`, what the machine code of each entry point does, `choices`, what was decided on the way, and `requires`, what
+declarations and the hint `align` demand of every launch. A text has the last two below the table."""
 
 MODULE = ".mlir"
 """How the file of a module ends."""
@@ -46,7 +47,7 @@ def add(commands: Commands) -> None:
         help="what to write: tile, wave, rocdl (MLIR), llvm, asm, hsaco (default: hsaco)",
     )
     it.add_argument("-g", "--debug", action="store_true", help="keep the line table inside the code object, as DWARF")
-    it.add_argument("--report", choices=("text", "json"), help="print resources and arguments per chip")
+    it.add_argument("--report", choices=("text", "json"), help="print resources, arguments and decisions per chip")
     it.add_argument("--explain", choices=("layouts",), help="say how layouts and LDS swizzles were chosen")
     it.add_argument("--fail-on-spill", action="store_true", help="fail where registers are spilled to memory")
 
@@ -59,14 +60,8 @@ def run(options: argparse.Namespace) -> int:
     kernels = _compiled(options)
     stem = _stem(options.file)
     _report_spills(kernels, options.fail_on_spill)
-    if options.explain:
-        for kernel in kernels:
-            print(
-                f"{kernel.arch}:",
-                *kernel.binary.choices,
-                sep="\n",
-                file=sys.stderr if options.report == "json" else sys.stdout,
-            )
+    if options.explain and options.report != "text":
+        _explain(kernels, sys.stderr if options.report == "json" else sys.stdout)
     files = [kernel.files(options.output, stem, options.emit) for kernel in kernels]
     write_all({path: content for group in files for path, content in group.items()})
     if options.report is None:
@@ -74,8 +69,18 @@ def run(options: argparse.Namespace) -> int:
         return 0
     main = api.SUFFIXES[max(options.emit, key=list(api.SUFFIXES).index)]
     rows = [_row(kernel, options.output / f"{stem}.{kernel.arch}.{main}") for kernel in kernels]
-    print(json.dumps({"kernels": rows}, indent=2) if options.report == "json" else _table(rows))
+    if options.report == "json":
+        print(json.dumps({"kernels": rows}, indent=2))
+    else:
+        print(_table(rows))
+        _explain(kernels, sys.stdout)
     return 0
+
+
+def _explain(kernels: Sequence[api.CompiledKernel], stream: TextIO) -> None:
+    for kernel in kernels:
+        demands = (f"every launch: {demand}" for demand in kernel.info.requires)
+        print(f"{kernel.arch}:", *kernel.binary.choices, *demands, sep="\n", file=stream)
 
 
 def _compiled(options: argparse.Namespace) -> list[api.CompiledKernel]:
@@ -137,6 +142,8 @@ def _row(kernel: api.CompiledKernel, file: Path) -> dict[str, Any]:
         "waves": kernel.waves,
         "args": [asdict(a) for a in kernel.arguments],
         "lds": [asdict(buffer) for buffer in kernel.lds],
+        "choices": [asdict(choice) for choice in kernel.binary.choices],
+        "requires": [str(demand) for demand in kernel.info.requires],
         "audit": {symbol: asdict(found) for symbol, found in audit(kernel.hsaco).items()},
     }
 

@@ -59,6 +59,9 @@ class Aligned:
     param: str
     bytes: int
 
+    def __str__(self) -> str:
+        return f"{self.param} starts at a multiple of {self.bytes} bytes"
+
     def holds(self, view: View) -> bool:
         """Whether `view`, that of `param`, is so."""
         return view.address % self.bytes == 0
@@ -70,6 +73,9 @@ class UnitStride:
 
     param: str
     dim: int
+
+    def __str__(self) -> str:
+        return f"elements of {self.param} along dim {self.dim} are neighbours"
 
     def holds(self, view: View) -> bool:
         """Whether `view`, that of `param`, is so."""
@@ -83,6 +89,9 @@ class StrideMultiple:
     param: str
     dim: int
     bytes: int
+
+    def __str__(self) -> str:
+        return f"{self.param} steps along dim {self.dim} by a multiple of {self.bytes} bytes"
 
     def holds(self, view: View) -> bool:
         """Whether `view`, that of `param`, is so."""

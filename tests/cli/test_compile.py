@@ -23,7 +23,7 @@ def test_two_chips_with_a_report(hkc: Command, examples: Path) -> None:
     assert list(ran.json) == ["kernels"]
     assert [k["arch"] for k in ran.json["kernels"]] == CHIPS
     for kernel in ran.json["kernels"]:
-        assert list(kernel) == [*KEYS, "lds", "audit"]
+        assert list(kernel) == [*KEYS, "lds", "choices", "requires", "audit"]
         accesses = [access for buffer in kernel["lds"] for access in buffer["accesses"]]
         assert accesses and all(a["cycles"] == a["lower_bound"] == a["minimum"] for a in accesses)
         assert kernel["file"] == f"out/gemm.{kernel['arch']}.hsaco"
@@ -44,7 +44,8 @@ def test_without_a_report_the_paths_are_printed(hkc: Command, examples: Path) ->
 
 def test_the_text_report_has_the_same_columns(hkc: Command, examples: Path) -> None:
     ran = hkc("compile", examples / "vector_add.hk", "--arch", "gfx942", "--report", "text")
-    heading, row = ran.out.splitlines()
+    heading, row, chip, *decisions = ran.out.splitlines()
+    assert chip == "gfx942:" and any("registers: " in line for line in decisions)
     assert heading.split() == KEYS
     assert row.split()[:3] == ["gfx942", "vector_add.gfx942.hsaco", "vector_add"]
     assert row.endswith("72 B")

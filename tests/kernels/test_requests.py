@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 from matrix_products import CHIPS
-from test_schedules_of_loops import KERNEL, compiled
+from test_schedules_of_loops import KERNEL, check, compiled
 
 import hkc
+from hkc.cli import main
 from hkc.support.errors import HkcError
 
 MAP = """
@@ -32,6 +36,7 @@ def refusal(text: str, hints: str, arch: str, code: str = "HK450", **constants: 
         ("stages=2", "no loop of this kernel brings tiles through LDS"),
         ("schedule=pingpong", "no loop of this kernel multiplies"),
         ("waves=8, waves_per_eu=1", "2 waves of a workgroup share each SIMD"),
+        ("unroll=4", "no `for` loop of this kernel is left"),
     ],
 )
 def test_requests_without_a_loop_for_them(hints: str, why: str, arch: str) -> None:
@@ -77,3 +82,77 @@ def test_registers_are_predicted(arch: str) -> None:
     taken = kernel.resources["gemm"]
     assert (of, limit, taken.vgpr_spills) == ("of", "256", 0)
     assert abs(int(predicted) - taken.vgpr) <= 32
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize("hints", ["waves=4, unroll=2", "waves=4, stages=1, unroll=3", "waves=4, stages=3, unroll=6"])
+def test_unrolled_products(hints: str, arch: str) -> None:
+    """Trips that fill whole rounds, that leave some over, fewer than a round has, and none."""
+    kernel = compiled(arch, hints)
+    for k in (0, 32, 64, 100, 6 * 32, 13 * 32):
+        check(kernel, (40, 70, k), 32, 1)
+    factor = hints[-1]
+    assert f"unrolled, {factor} trips at a time" in {c.chosen for c in kernel.binary.choices if c.subject == "loop"}
+
+
+SUMS = """
+tune N = 64
+kernel sums(A: global[f32, M, K], B: global[f32, M]) with HINTS:
+    i = tile_ids(cdiv(M, 16)) * 16
+    total, most = zeros[f32, 16], full[f32, 16](-inf)
+    for k in range(K - N, -N, -N):
+        if k % (2 * N) == 0:
+            part = sum(load(A, [i, k], [16, N]), axis=1)
+            total, most = total + part, max(most, part)
+    store(B, [i], total + most)
+"""
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize("hints", ["unroll=2", "waves=2, unroll=7"])
+def test_unrolled_loops_that_count_down_and_branch(hints: str, arch: str) -> None:
+    kernel = hkc.compile(SUMS.replace("HINTS", hints), arch)
+    for trips in (1, 2, 7, 8, 15):
+        a = (np.arange(20 * 64 * trips) % 97).astype(np.float32).reshape(20, -1)
+        parts = a.astype(np.float64).reshape(20, trips, 64).sum(2)[:, ::2]
+        assert np.array_equal(kernel(a, device="emulator"), parts.sum(1) + parts.max(1)), trips
+
+
+def test_unrolling_that_can_not_be() -> None:
+    message = refusal(KERNEL, "waves=4, stages=3, unroll=4", "gfx942")
+    assert message == "`unroll=4` can't be honoured: its tiles come in ahead of time, for 3 trips at a time"
+    fixed = SUMS.replace("range(K - N, -N, -N)", "range(0, 3 * N, N)")
+    assert "the loop has 3 trips" in refusal(fixed, "unroll=4", "gfx942")
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize(
+    ("hints", "told"),
+    [
+        ("waves=2", "\nwaves 2\n"),
+        ("waves=8, schedule=pingpong", "loop: schedule pingpong"),
+        ("stages=3", "loop: tiles come in 2 trip(s) ahead"),
+        ("unroll=4", "loop: unrolled, 4 trips at a time"),
+        ("waves_per_eu=2", "by a loop, for 2 waves per SIMD"),
+        ('mfma="32x32x8"', "dot: v_mfma_f32_32x32x8_bf16"),
+        ("swizzle=pad", "strides 96,64"),
+        ("align=32", "every launch: A starts at a multiple of 32 bytes"),
+    ],
+)
+def test_every_hint_shows_in_the_report(
+    hints: str, told: str, arch: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "gemm.hk"
+    reports = []
+    for given in (f" with {hints}", ""):
+        path.write_text(KERNEL.replace(" with HINTS", given), "utf-8")
+        reports.append(report(path, arch, capsys))
+    assert told in reports[0] and told not in reports[1]
+
+
+def report(path: Path, arch: str, capsys: pytest.CaptureFixture[str]) -> str:
+    """What `hkc compile --report text` says; the columns of its table as `name value`."""
+    assert main(["compile", str(path), "--arch", arch, "-o", str(path.parent), "--report", "text"]) == 0
+    heading, row, *rest = capsys.readouterr().out.splitlines()
+    cells = zip(heading.split(), row.split(), strict=False)
+    return "\n".join([*(f"{name} {cell}" for name, cell in cells), *rest])
