@@ -11,6 +11,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from hkc.runtime.device import LaunchResult
 from hkc.runtime.emulator import Emulator
 
 Command = Callable[..., Any]
@@ -129,17 +130,11 @@ def test_a_wrong_reference_is_told_from_wrong_code(hkc: Command, scale: Path) ->
 
 def test_what_is_never_stored_shows(hkc: Command, scale: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A device that does nothing leaves NaN, which is infinitely far from any number."""
-    monkeypatch.setattr(Emulator, "run", lambda self, binary, arguments, progress=None: Nothing())
+    monkeypatch.setattr(Emulator, "run", lambda *given: LaunchResult("emulator", 0.0, 0, None))
     ran = hkc("run", scale, "--arch", "gfx942", "--device", "emulator", "--json")
     assert (ran.code, ran.json["ok"], ran.json["max_error"]) == (1, False, None)
     assert ran.err.endswith("what was run is not what the kernel says: this is a bug of hkc\n")
     assert math.isfinite(ran.json["bound"])
-
-
-class Nothing:
-    """The report of a launch that did nothing."""
-
-    device, seconds, instructions, entry, findings = "emulator", 0.0, 0, None, ()
 
 
 def test_references_of_another_shape(hkc: Command, scale: Path) -> None:
@@ -177,9 +172,9 @@ def test_what_was_found_is_shown_before_what_stops_a_run(
 
     def forget(self: Any, region: Any) -> None:
         copy(self, region)
-        for space in self._spaces.values():
-            space.complete = False
-            space.valid[:] = 0
+        for made in self._copies.values():
+            made.space.complete = False
+            made.space.valid[:] = 0
 
     monkeypatch.setattr(emulator._Copies, "_copy", forget)
     ran = hkc("run", scale, "--arch", "gfx942", "--device", "emulator")
