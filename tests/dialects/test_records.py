@@ -86,9 +86,9 @@ WRONG = {
         '%t = "hkc_tile.transpose"(%x) {permutation = array<i64: 0, 0>} : (tensor<64x32xf16>) -> tensor<64x64xf16>',
         "not a permutation",
     ),
-    "reshape that reorders": (
-        '%t = "hkc_tile.reshape"(%x) : (tensor<48x32xf32>) -> tensor<16x96xf32>',
-        "no powers of two",
+    "reshape to more elements": (
+        '%t = "hkc_tile.reshape"(%x) : (tensor<48x32xf32>) -> tensor<16x128xf32>',
+        "keeps the elements",
     ),
     "broadcast of another extent": (
         '%t = "hkc_tile.broadcast"(%x) : (tensor<64x2xf32>) -> tensor<64x32xf32>',
