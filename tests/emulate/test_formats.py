@@ -36,6 +36,39 @@ def test_every_byte_decodes(arch: str, kind: str) -> None:
         np.testing.assert_equal(found[code], np.float32(value))
 
 
+def decodings(arch: str, kind: str) -> dict[str, tuple[str, ...]]:
+    """Dtype → an instruction for each byte of v1, in order, or for each half; their results go to v10, v12, …"""
+    words = [f"v_cvt_pk_f32_{kind}_sdwa v[{10 + 2 * n}:{11 + 2 * n}], v1 src0_sel:WORD_{n}" for n in (0, 1)]
+    found = {"f32": tuple(words)}
+    if arch == "gfx950":
+        high = ("", " op_sel:[1,0,0]")
+        for wide, target in (("f32", "v[{}:{}]"), ("f16", "v{}"), ("bf16", "v{}")):
+            found[f"scaled {wide}"] = tuple(
+                f"v_cvt_scalef32_pk_{wide}_{kind} {target.format(10 + 2 * n, 11 + 2 * n)}, v1, v2{high[n]}"
+                for n in (0, 1)
+            )
+    return found
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize("kind", ("fp8", "bf8"))
+def test_every_byte_decodes_in_pairs(arch: str, kind: str) -> None:
+    """To f32, and where the chip can, to f16 and bf16, scaled by 1."""
+    codes = np.arange(256, dtype=np.uint8)
+    for name, lines in decodings(arch, kind).items():
+        wide = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}[name.split()[-1]]
+        wave = Wave(arch)
+        wave.vector(1, codes.view(np.uint32))
+        wave.vector(2, np.ones(64, np.float32))
+        wave.step(*assembled(lines, arch))
+        size = 2 if wide is np.float32 else 1
+        results = np.stack([wave.v(10 + 2 * n + i) for n in (0, 1) for i in range(size)], axis=-1)
+        with np.errstate(all="ignore"):
+            wanted = codes.view(KINDS[arch][kind]).astype(np.float32).astype(wide)
+        found = np.ascontiguousarray(results).view(wide).ravel()
+        np.testing.assert_array_equal(found.astype(np.float32), wanted.astype(np.float32))
+
+
 def converted(arch: str, kind: str, values: np.ndarray, clamp: bool) -> np.ndarray:
     """What v_cvt_pk makes of f32 values, as bytes."""
     code = decode(0, bytes(8), f"v_cvt_pk_{kind}_f32 v4, v1, v2")

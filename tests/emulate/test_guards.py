@@ -11,7 +11,12 @@ from emulated import CHIPS
 
 import hkc
 from hkc.api import CompiledKernel
+from hkc.emulate import Observer
 from hkc.emulate.checks import CHECKS, observers
+from hkc.emulate.decode import Decoded
+from hkc.emulate.observe import before
+from hkc.emulate.registry import Context, Step
+from hkc.emulate.waves import Waves
 from hkc.runtime.emulator import Emulator
 from hkc.support.dtypes import dtype
 
@@ -50,3 +55,62 @@ def test_nothing_outside(m: int, pad: int, arch: str) -> None:
         outside = np.ones(whole.size, np.bool_)
         np.ndarray((*tensor.shape, tensor.itemsize), np.bool_, outside.data, GUARD, (*tensor.strides, 1))[...] = False
         assert (whole[outside] == FILL).all(), name
+
+
+class Descriptors(Observer):
+    """Collects base and size of every buffer descriptor that an instruction uses."""
+
+    def __init__(self) -> None:
+        self.seen: set[tuple[int, int]] = set()
+
+    def step(self, instruction: Decoded, step: Step, context: Context) -> Step:
+        if not instruction.base.startswith("buffer_") or " s[" not in instruction.text:
+            return step
+        first = int(instruction.text.split(" s[")[1].split(":")[0])
+
+        def look(w: Waves) -> None:
+            low, high, size, _ = w.state.scalar[first : first + 4, w.rows].astype(np.uint64)
+            base = low | (high & np.uint64(0xFFFF)) << np.uint64(32)
+            self.seen |= set(zip(base.tolist(), size.tolist(), strict=True))
+
+        return before(step, look)
+
+
+@functools.cache
+def attention(arch: str) -> CompiledKernel:
+    return hkc.compile(EXAMPLES / "attention.hk", arch, D=128, BM=32, BN=32)
+
+
+SIZES = [
+    (17, 17),
+    (100, 17),
+    (17, 100),
+    *(pytest.param(*p, marks=pytest.mark.long) for p in ((100, 2000), (2000, 100))),
+]
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize(("m", "n"), SIZES)
+def test_attention_touches_nothing_outside(m: int, n: int, arch: str) -> None:
+    """And every buffer descriptor ends where the tensor ends."""
+    kernel, rng = attention(arch), np.random.default_rng(m)
+    kinds = {p.name: dtype(p.dtype).numpy for p in kernel.info.params}
+    tensors = {name: guarded((m if name in "QO" else n, 128), kinds[name], 0) for name in "QKVO"}
+    for name in "QKV":
+        tensors[name][0][...] = rng.integers(-2, 3, tensors[name][0].shape)
+    tensors["O"][0][...] = np.nan
+    arguments = kernel.bind(**{name: tensor for name, (tensor, _) in tensors.items()})
+    used = Descriptors()
+    device = Emulator(observers=[*observers(CHECKS), used])
+    happened = kernel.launch(arguments, device)
+    assert {f.kind for f in happened.findings} <= {"bank conflicts"}
+    q, k, v, o = (tensors[name][0].astype(np.float64) for name in "QKVO")
+    p = np.exp((s := q @ k.T * 0.125) - s.max(axis=1, keepdims=True))
+    assert np.abs(o - p @ v / p.sum(axis=1, keepdims=True)).max() < 4 * 2.0**-8  # P and O rounded to bf16, times 2
+    for tensor, whole in tensors.values():
+        assert (whole[:GUARD] == FILL).all() and (whole[GUARD + tensor.nbytes :] == FILL).all()
+    ends = {view.address: view.address + view.span for view in device.views.values()}
+    assert used.seen
+    for base, size in used.seen:
+        start = max(a for a in ends if a <= base)
+        assert base + size == ends[start], (hex(base), size, ends)

@@ -153,6 +153,24 @@ def test_f32_around_every_border_between_codes(name: str, saturate: bool, arch: 
     np.testing.assert_array_equal(bits(found), bits(wanted))
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize("saturate", [False, True])
+@pytest.mark.parametrize("name", EIGHT)
+def test_a_million_f32_are_encoded(name: str, saturate: bool, arch: str) -> None:
+    rng = np.random.default_rng(23)
+    x = np.concatenate([
+        rng.integers(0, 1 << 32, 1 << 20, np.uint32).view(np.float32),
+        (rng.standard_normal(1 << 18) * 300).astype(np.float32),
+    ])  # fmt: skip
+    top = float(ml_dtypes.finfo(kind(name)).max)
+    for part in np.split(x, 5):
+        found = cast(arch, part, name, "saturate = true" if saturate else "")
+        with np.errstate(all="ignore"):
+            wanted = (np.clip(part, -top, top) if saturate else part).astype(kind(name))
+        np.testing.assert_array_equal(bits(found), bits(wanted))
+
+
 @pytest.mark.parametrize("arch", CHIPS)
 def test_the_chip_converts_what_it_knows(arch: str) -> None:
     """Its own 8-bit floats take an instruction for two elements each way, bf16 one where the chip has it."""
