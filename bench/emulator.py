@@ -99,11 +99,8 @@ def _timed(launch: Callable[[], Any]) -> dict[str, Any]:
 
 
 def _ours(kernel: Any, arguments: Any, watching: Watching) -> dict[str, Any]:
-    progress = Progress(f"{kernel.symbol} on {kernel.arch}")
-    try:
+    with Progress(f"{kernel.symbol} on {kernel.arch}") as progress:
         return _timed(lambda: kernel.launch(arguments, Emulator(observers=watching), progress))
-    finally:
-        progress.end()
 
 
 def gemm(chip: str, watching: Watching) -> dict[str, Any]:

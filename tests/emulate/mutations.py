@@ -105,8 +105,9 @@ class Verdict:
 
 @dataclass
 class Subject:
-    """A correct kernel and the shapes it runs with; `skew` in a shape says by how many elements its tensors are off
-    an aligned address, which leads to another entry point, and `short` how many are left out at the end of each row."""
+    """A correct kernel and the shapes it runs with. `skew` in a shape says by how many elements its tensors are off an
+    aligned address, which leads to another entry point; `short` (or `short NAME`) how many are left out at each row's
+    end."""
 
     kernel: CompiledKernel
     shapes: tuple[Mapping[str, int], ...]
@@ -140,7 +141,7 @@ class Subject:
             at = memory.allocate(array.nbytes, p.name, skew=shape.get("skew", 0) * array.itemsize)
             if p.name not in info.outputs:
                 memory.write(at, array)
-            extents = (*extents[:-1], extents[-1] - shape.get("short", 0))
+            extents = (*extents[:-1], extents[-1] - shape.get("short", shape.get(f"short {p.name}", 0)))
             views[p.name] = View(at, extents, tuple(s // array.itemsize for s in array.strides), array.itemsize)
         try:
             result = launch(

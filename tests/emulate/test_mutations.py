@@ -38,7 +38,8 @@ def products(depth: int) -> tuple[dict[str, int], ...]:
 def attentions() -> tuple[dict[str, int], ...]:
     """The loop over N in steps of 64: often, once, not at all."""
     aligned = [{"M": 20, "N": n} for n in (136, 256, 192, 8, 0)]
-    return (*aligned, {"M": 65, "N": 64}, *({"M": 20, "N": n, k: 3} for n in (136, 64, 0) for k in ("short", "skew")))
+    other = [{"M": 20, "N": n, odd: 3} for n in (136, 64, 0) for odd in ("short", "short K", "short V", "skew")]
+    return (*aligned, {"M": 65, "N": 64}, *other)
 
 
 SUBJECTS: dict[str, tuple[dict[str, Any], str, tuple[dict[str, int], ...]]] = {
