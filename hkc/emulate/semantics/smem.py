@@ -18,7 +18,7 @@ _SCRATCH_WORDS = 4
 _WIDTHS = {"dword": 1, "dwordx2": 2, "dwordx4": 4, "dwordx8": 8, "dwordx16": 16}
 
 
-def offsets_of(instruction: Decoded) -> tuple[list[Operand], int]:
+def _offsets(instruction: Decoded) -> tuple[list[Operand], int]:
     """The register offsets and the immediate byte offset of the text's third operand and `offset:`."""
     extra = list(instruction.operands[2:])
     fixed = instruction.number("offset")
@@ -28,39 +28,45 @@ def offsets_of(instruction: Decoded) -> tuple[list[Operand], int]:
     return [o for o in extra if o.kind == "sgpr"], fixed
 
 
-def _load(instruction: Decoded, width: int, buffer: bool) -> Step:
-    target, base = instruction.operands[0].index, instruction.operands[1].index
-    registers, fixed = offsets_of(instruction)
-    readers, unit = [scalar_reader(o, 32, instruction) for o in registers], unit_of(instruction)
+def places_of(instruction: Decoded) -> Callable[[Waves], tuple[U64, NDArray[np.int64] | None]]:
+    """What finds, for each wave, the address and, in a buffer, how many bytes are left from there on.
 
-    def step(w: Waves) -> None:
+    An offset register counts 64 bytes in scratch, whose base the program must know (Vega ISA guide, "Scalar scratch").
+    """
+    base, buffer = instruction.operands[1].index, "_buffer_" in instruction.base
+    unit = np.uint64(64 if "_scratch_" in instruction.base else 1)
+    registers, fixed = _offsets(instruction)
+    readers = [scalar_reader(o, 32, instruction) for o in registers]
+
+    def find(w: Waves) -> tuple[U64, NDArray[np.int64] | None]:
         offset = np.full(w.count, np.uint64(fixed & (1 << 64) - 1))
         for read in readers:
             offset = offset + read(w).astype(np.uint64) * unit
         start = w.scalar64(base)
         if buffer:
             start = start & np.uint64((1 << 48) - 1)
-        address = (start + offset) & ~np.uint64(3)
-        limit = limit_of(w, base, offset) if buffer else None
-        _issue(w, instruction, target, width, address, limit)
+        return (start + offset) & ~np.uint64(3), _left(w, base, offset) if buffer else None
 
-    return step
+    return find
 
 
-def unit_of(instruction: Decoded) -> np.uint64:
-    """Bytes in which an offset register counts: 64 for scratch (Vega ISA guide, "Scalar scratch").
-
-    A scratch instruction's base is the address of scratch memory, which the program has to know.
-    """
-    return np.uint64(64 if "_scratch_" in instruction.base else 1)
-
-
-def limit_of(w: Waves, base: int, offset: U64) -> NDArray[np.int64]:
-    """How many bytes of the buffer are left behind `offset`."""
+def _left(w: Waves, base: int, offset: U64) -> NDArray[np.int64]:
     stride = w.scalar(base + 1) >> np.uint32(16) & np.uint32(0x3FFF)
     records = w.scalar(base + 2).astype(np.int64) * np.maximum(stride, 1)
     result: NDArray[np.int64] = records - offset.astype(np.int64)
     return result
+
+
+def _load(width: int) -> Callable[[Decoded, Context], Step]:
+    def build(instruction: Decoded, context: Context) -> Step:
+        target, find = instruction.operands[0].index, places_of(instruction)
+
+        def step(w: Waves) -> None:
+            _issue(w, instruction, target, width, *find(w))
+
+        return step
+
+    return build
 
 
 def _issue(
@@ -95,12 +101,7 @@ def _issue(
     state.outstanding.defer("scalar", w.rows, followed(happen, done))
 
 
-def _builder(width: int, buffer: bool) -> Callable[[Decoded, Context], Step]:
-    return lambda instruction, context: _load(instruction, width, buffer)
-
-
 for _suffix, _width in _WIDTHS.items():
-    op(f"s_load_{_suffix}")(_builder(_width, False))
-    op(f"s_buffer_load_{_suffix}")(_builder(_width, True))
+    op(f"s_load_{_suffix}", f"s_buffer_load_{_suffix}")(_load(_width))
     if _width <= _SCRATCH_WORDS:
-        op(f"s_scratch_load_{_suffix}")(_builder(_width, False))
+        op(f"s_scratch_load_{_suffix}")(_load(_width))

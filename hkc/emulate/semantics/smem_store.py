@@ -14,10 +14,9 @@ from hkc.emulate.access import Combine
 from hkc.emulate.decode import Decoded, Operand
 from hkc.emulate.memory import Mask, Words
 from hkc.emulate.observe import Kind, announce, followed
-from hkc.emulate.operands import scalar_reader
 from hkc.emulate.outstanding import Happen, Picked, Rows
 from hkc.emulate.registry import Context, Step, op
-from hkc.emulate.semantics.smem import limit_of, offsets_of, unit_of
+from hkc.emulate.semantics.smem import places_of
 from hkc.emulate.waves import U64, Waves
 
 
@@ -30,23 +29,12 @@ class _Places:
 
 
 def _places(instruction: Decoded, width: int) -> Callable[[Waves], _Places]:
-    base, buffer = instruction.operands[1].index, "_buffer_" in instruction.base
-    registers, fixed = offsets_of(instruction)
-    readers, unit = [scalar_reader(o, 32, instruction) for o in registers], unit_of(instruction)
-    words = 4 * np.arange(width)
+    find, words = places_of(instruction), 4 * np.arange(width)
 
     def run(w: Waves) -> _Places:
-        offset = np.full(w.count, np.uint64(fixed & (1 << 64) - 1))
-        for read in readers:
-            offset = offset + read(w).astype(np.uint64) * unit
-        start = w.scalar64(base)
-        if buffer:
-            start = start & np.uint64((1 << 48) - 1)
-        addresses = ((start + offset) & ~np.uint64(3))[:, None] + words.astype(np.uint64)
-        inside = np.ones(addresses.shape, np.bool_)
-        if buffer:
-            inside = limit_of(w, base, offset)[:, None] >= words + 4
-        return _Places(addresses, inside)
+        start, left = find(w)
+        addresses = start[:, None] + words.astype(np.uint64)
+        return _Places(addresses, np.ones(addresses.shape, np.bool_) if left is None else left[:, None] >= words + 4)
 
     return run
 
