@@ -33,7 +33,7 @@ class Remark:
 
 
 def explain(function: Any, op: Any, subject: str, chosen: Option, others: Sequence[Option] = ()) -> None:
-    """Add a remark about a choice at the place of `op` in the source."""
+    """Add a remark about a choice at the place of `op` in the source, once, however many copies of `op` there are."""
     at = span(op)
     distinct = [other for other in others if other.text != chosen.text]
     options = [chosen, *sorted(distinct, key=lambda option: option.clocks or 0)[:1]]
@@ -45,7 +45,9 @@ def explain(function: Any, op: Any, subject: str, chosen: Option, others: Sequen
     }
     if at is not None:
         parts["line"] = ir.IntegerAttr.get(number, at.line)
-    function.attributes[EXPLAINED] = ir.ArrayAttr.get([*_attributes(function), ir.DictAttr.get(parts)])
+    made = ir.DictAttr.get(parts)
+    if made not in (said := _attributes(function)):
+        function.attributes[EXPLAINED] = ir.ArrayAttr.get([*said, made])
 
 
 def explained(function: Any) -> tuple[Remark, ...]:

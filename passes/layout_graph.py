@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -97,15 +97,20 @@ class LayoutGraph:
         """The number of a tile value."""
         return self._numbers[value]
 
-    def spread(self, layouts: Layouts, tile: int, layout: DistributedLayout) -> None:
-        """Give a tile a layout, and all those that hold their elements likewise and have none yet."""
-        work = [(tile, layout)]
-        while work:
-            tile, layout = work.pop()
-            if tile in layouts or not self.tiles[tile].may_have(layout):
-                continue
-            layouts[tile] = layout
-            work += [(other, rule(layout)) for other, rule in self.edges[tile] if other not in layouts]
+    def spread(self, layouts: Layouts, given: Layouts) -> None:
+        """Give some tiles their layouts, and then all those that hold their elements likewise and have none yet, the
+        first ones' first."""
+        given = {n: layout for n, layout in given.items() if n not in layouts and self.tiles[n].may_have(layout)}
+        layouts |= given
+        for first, layout in given.items():
+            work = [(first, layout)]
+            while work:
+                tile, layout = work.pop()
+                near = ((other, rule(layout)) for other, rule in self.edges[tile] if other not in layouts)
+                for other, held in near:
+                    if other not in layouts and self.tiles[other].may_have(held):
+                        layouts[other] = held
+                        work.append((other, held))
 
     def like(self, tile: int) -> set[int]:
         """The tiles that hold their elements where `tile` does, under some layout."""
@@ -162,9 +167,10 @@ class LayoutGraph:
                     self._want(op, i, tiles[0])
 
     def _equal(self, values: list[Any]) -> None:
-        """These tiles hold their elements alike."""
+        """These tiles hold their elements alike. A constant, which each of its users may have a copy of, ties none of
+        them to the others."""
         numbers = list(dict.fromkeys(self._numbers[v] for v in values))
-        for a in numbers:
+        for a in (n for n in numbers if not is_constant(self.tiles[n].value)):
             self.edges[a] += [(b, _same) for b in numbers if b != a]
 
     def _want(self, op: Any, operand: int, like: Any) -> None:
@@ -236,6 +242,11 @@ class LayoutGraph:
 def is_tile(value: Any) -> bool:
     """Is a value a register tile?"""
     return isinstance(value.type, ir.RankedTensorType)
+
+
+def is_constant(value: Any) -> bool:
+    """Is a value a constant?"""
+    return not isinstance(value, ir.BlockArgument) and value.owner.name == "arith.constant"
 
 
 def is_read(value: Any) -> bool:
@@ -335,3 +346,12 @@ def from_memory(value: Any) -> list[Any] | None:
             return None
         value = made.operands[0]
     return None
+
+
+def chain_from_memory(ops: Sequence[Any]) -> list[Any] | None:
+    """The same for the tile that `ops` convert, where it has no other use."""
+    value = ops[0].operands[0]
+    if len(ops) == 1 or isinstance(value, ir.BlockArgument):
+        return from_memory(value)
+    loaded, users = value.owner.operation, {use.owner.operation for use in value.uses}
+    return [loaded] if loaded.name == "hkc_tile.load" and users == set(ops) else None

@@ -18,7 +18,7 @@ from hkc.layout import DistributedLayout, blocked
 from hkc.layout.conversion import clocks, through_lds
 from hkc.passes.define import Pass
 from hkc.passes.explain import Option, explain
-from hkc.passes.layout_graph import DOTS, LayoutGraph, Layouts, Tile, from_memory, is_read, is_tile, loads
+from hkc.passes.layout_graph import DOTS, LayoutGraph, Layouts, Tile, from_memory, is_constant, is_read, is_tile, loads
 from hkc.passes.lds_accesses import weight
 from hkc.passes.locate import refuse
 from hkc.passes.mfma_choice import DotLayouts, candidates, shape_text, variants, wave_grids
@@ -192,14 +192,14 @@ class _Search:
 
     def evaluate(self, dots: tuple[DotLayouts, ...], given: Layouts | None = None) -> Choice:
         """All layouts that follow from those of the dots and of some other tiles, and their cost."""
+        results = [self.graph.number(op.results[0]) for op in self.graph.dots]
         layouts: Layouts = {}
-        for op, chosen in zip(self.graph.dots, dots, strict=True):
-            self.graph.spread(layouts, self.graph.number(op.results[0]), chosen.acc)
+        self.graph.spread(layouts, {n: chosen.acc for n, chosen in zip(results, dots, strict=True)})
         for number, layout in (given or {}).items():
-            self.graph.spread(layouts, number, layout)
+            self.graph.spread(layouts, {number: layout})
         for tile in sorted(self.graph.tiles, key=lambda tile: (-tile.size, not is_read(tile.value))):
             if tile.number not in layouts:
-                self.graph.spread(layouts, tile.number, self._coalesced(tile))
+                self.graph.spread(layouts, {tile.number: self._coalesced(tile)})
         return Choice(dots, layouts, self._clocks(dots, layouts))
 
     def _coalesced(self, tile: Tile) -> DistributedLayout:
@@ -237,7 +237,7 @@ class _Search:
         )
         for number, wanted in conversions(self.graph, Choice(dots, layouts, 0)):
             tile = self.graph.tiles[number]
-            if not _is_constant(tile.value):
+            if not is_constant(tile.value):
                 total += tile.weight * self._conversion(layouts[number], wanted, tile)
         for fold in self.graph.folds:
             tile = self.graph.tiles[fold.tile]
@@ -287,10 +287,6 @@ def conversions(graph: LayoutGraph, choice: Choice) -> dict[tuple[int, Distribut
     return found
 
 
-def _is_constant(value: Any) -> bool:
-    return not isinstance(value, ir.BlockArgument) and value.owner.name == "arith.constant"
-
-
 def _explain(graph: LayoutGraph, choice: Choice) -> None:
     """Say what was chosen for each dot, what the kernel is modelled to cost, and what would have been next."""
     for ops in _by_place(graph.dots):
@@ -316,7 +312,7 @@ def _write(graph: LayoutGraph, choice: Choice) -> None:
     for (number, layout), users in conversions(graph, choice).items():
         value = graph.tiles[number].value
         with _place(value, [op for op, _ in users]), users[0][0].location:
-            made = value.owner.clone().results[0] if _is_constant(value) else _converted(value)
+            made = value.owner.clone().results[0] if is_constant(value) else _converted(value)
         layouts[made] = layout
         for op, operand in users:
             op.operands[operand] = made
@@ -327,7 +323,7 @@ def _write(graph: LayoutGraph, choice: Choice) -> None:
             _copy_originals(op.results[0], layouts)
     for value, layout in layouts.items():
         value.set_type(with_layout(value.type, layout.text()))
-        if _is_constant(value):
+        if is_constant(value):
             splat = ir.DenseElementsAttr(value.owner.attributes["value"]).get_splat_value()
             value.owner.attributes["value"] = ir.DenseElementsAttr.get_splat(value.type, splat)
 

@@ -8,23 +8,19 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hkc.dialects.forms import STAGED, kernels, walk
-from hkc.dialects.tile.lowering import parse_layout
-from hkc.dialects.tile.shape import DIRECT, LDS_MAP, LDS_OFFSET, LDS_TRANSPOSED
+from hkc.dialects.tile.shape import DIRECT, LDS_FILLED, LDS_MAP, LDS_OFFSET, LDS_TRANSPOSED
 from hkc.dialects.tile.through_lds import array_map
-from hkc.dialects.translate import element_name, layout_text, record_type, with_layout
+from hkc.dialects.translate import record_type, with_layout
 from hkc.dialects.types import TileType
 from hkc.layout import DistributedLayout, LdsMap
-from hkc.layout.accesses import Kind, Use
-from hkc.layout.direct import direct_layout
-from hkc.layout.synthesis import Candidate, Synthesis, synthesise
 from hkc.layout.text import by
 from hkc.passes.define import Pass
-from hkc.passes.explain import Option, explain
-from hkc.passes.layout_graph import from_memory
+from hkc.passes.explain import explain
+from hkc.passes.layout_graph import chain_from_memory
+from hkc.passes.lds_plan import Plan, not_honoured, plans, through
 from hkc.passes.locate import refuse, span
 from hkc.passes.requests import requested
-from hkc.support.dtypes import dtype
-from hkc.support.errors import HkcError, Note
+from hkc.support.errors import Note
 from hkc.support.mlir import ir
 from hkc.targets.chip import Chip
 
@@ -34,13 +30,13 @@ ALIGNMENT = 16
 STEP = 16
 """Extents of tiles are multiples of this."""
 
-DIRECT_BYTES = 16
-"""Bytes per lane of a copy straight from memory to LDS."""
+CONVERT = "hkc_tile.convert_layout"
 
 
 @dataclass(frozen=True)
 class SwizzleLds(Pass):
-    """The byte map that costs a buffer's accesses the fewest clocks; buffers whose lives don't overlap share LDS.
+    """The byte map that costs a buffer's accesses the fewest clocks. Conversions of one tile have a buffer together
+    where that costs less; buffers whose lives don't overlap share LDS.
 
     Before::
 
@@ -63,18 +59,24 @@ class SwizzleLds(Pass):
 
     def run(self, module: Any, chip: Chip) -> None:
         for function in kernels(module):
-            staged = [op for op in walk(function) if STAGED in op.attributes]
-            buffers = [_Buffer(op, _mapped(function, op, chip)) for op in staged]
-            _check_request(function, [buffer.map for buffer in buffers])
-            _place(function, buffers, chip)
+            found = _buffers(function, chip, shared=True)
+            if not _place(function, found, chip):
+                found = _buffers(function, chip, shared=False)
+                if not _place(function, found, chip):
+                    raise _too_large(sorted(found, key=lambda b: -b.map.bytes), chip)
+            _check_request(function, [buffer.map for buffer in found])
+            for buffer in found:
+                _write(function, buffer)
 
 
 @dataclass
 class _Buffer:
-    """The buffer of one conversion."""
+    """The buffer of some ops, in program order. `plan` says how conversions use it; other ops need rows one after
+    another."""
 
-    op: Any
+    ops: tuple[Any, ...]
     map: LdsMap
+    plan: Plan | None = None
     offset: int = 0
 
     @property
@@ -82,40 +84,49 @@ class _Buffer:
         return self.offset + self.map.bytes
 
 
-def _mapped(function: Any, op: Any, chip: Chip) -> LdsMap:
-    """The byte map of a staged op: rows one after another where another op than a conversion needs them like that."""
-    found = _choose(function, op, chip) if op.name == "hkc_tile.convert_layout" else array_map(op)
-    op.attributes[LDS_MAP] = ir.StringAttr.get(found.text())
+def _buffers(function: Any, chip: Chip, shared: bool) -> list[_Buffer]:
+    """The buffers of a kernel; with `shared`, conversions of one tile in one block have one together where that pays.
+    A buffer of one op is needed for that op only, and may overlap with all others."""
+    found = []
+    groups: dict[Any, list[Any]] = {}
+    for op in walk(function):
+        if STAGED in op.attributes:
+            key = (op.operands[0], op.block) if shared and op.name == CONVERT else op
+            groups.setdefault(key, []).append(op)
+    for ops in groups.values():
+        if ops[0].name == CONVERT:
+            found += [_Buffer(made.ops, made.chosen.map, made) for made in plans(function, ops, chip)]
+        else:
+            found.append(_Buffer(tuple(ops), array_map(ops[0])))
     return found
 
 
-def _choose(function: Any, op: Any, chip: Chip) -> LdsMap:
-    """The best map for a conversion's write and read, whether the read is a transposed one, and whether the tile goes
-    straight from memory to LDS: wherever that costs no more clocks, since it takes no registers and no instructions."""
-    style = requested(function, "swizzle") or ""
-    plain, transposed = syntheses(op, chip, style)
-    kind: Kind = "read"
-    chosen = plain.chosen
-    if transposed is not None and transposed.chosen.rank < plain.chosen.rank:
-        chosen, kind = transposed.chosen, "read_transposed"
-    direct = _direct(op, chip, kind, style)
-    others = [c for s in (plain, transposed) if s is not None for c in (s.chosen, s.runner_up) if c is not None]
-    if direct is not None and direct[0].accesses[-1].total <= chosen.accesses[-1].total:
-        chosen = direct[0]
-        _load_directly(op, direct[1])
-    options = [
-        _option(c, "straight from memory" if c in (direct or ()) else "through registers") for c in (chosen, *others)
-    ]
-    explain(function, op, "LDS", options[0], options[1:])
-    if kind == "read_transposed":
-        op.attributes[LDS_TRANSPOSED] = ir.UnitAttr.get()
-    return chosen.map
+def _write(function: Any, buffer: _Buffer) -> None:
+    """What was decided, as attributes of the ops and in words."""
+    number = ir.IntegerType.get_signless(64)
+    for op in buffer.ops:
+        op.attributes[LDS_MAP] = ir.StringAttr.get(buffer.map.text())
+        op.attributes[LDS_OFFSET] = ir.IntegerAttr.get(number, buffer.offset)
+    made = buffer.plan
+    if made is None:
+        return
+    explain(function, made.ops[0], "LDS", made.option, made.others)
+    for op, kind in zip(made.ops, made.kinds, strict=True):
+        if kind == "read_transposed":
+            op.attributes[LDS_TRANSPOSED] = ir.UnitAttr.get()
+        if op != made.ops[0]:
+            op.attributes[LDS_FILLED] = ir.UnitAttr.get()
+    if made.direct is not None:
+        _load_directly(made.ops, made.direct)
 
 
-def _option(candidate: Candidate, way: str) -> Option:
-    """A byte map and how the tile gets there, with what one wave's instructions cost."""
-    costs = ", ".join(f"{a.instructions} {a.mnemonic} of {a.cycles}: {a.reason}" for a in candidate.accesses)
-    return Option(f"{candidate.map}, {way} ({costs})", candidate.clocks)
+def _load_directly(ops: Sequence[Any], layout: DistributedLayout) -> None:
+    """Let the load and what follows it hold the elements that each lane fetches, and mark them."""
+    chain = chain_from_memory(ops) or []
+    for i, made in enumerate(chain):
+        result = made.results[0]
+        result.set_type(with_layout(result.type, through(chain[i:], layout).text()))
+        made.attributes[DIRECT] = ir.UnitAttr.get()
 
 
 def _check_request(function: Any, maps: Sequence[LdsMap]) -> None:
@@ -124,102 +135,33 @@ def _check_request(function: Any, maps: Sequence[LdsMap]) -> None:
     if asked is None:
         return
     if not maps:
-        raise _not_honoured(function, asked, "no tile of this kernel goes through LDS")
+        raise not_honoured(function, asked, "no tile of this kernel goes through LDS")
     if asked == "xor" and not any(lds.xor for lds in maps):
-        raise _not_honoured(function, asked, "no XOR map is better than plain blocks for any tile of this kernel")
-
-
-def _not_honoured(op: Any, asked: str, why: str) -> Exception:
-    hint = "leave it out, and the map that costs the fewest clocks is chosen"
-    return refuse(op, "HK450", f"`swizzle={asked}` can't be honoured: {why}", hint=hint)
-
-
-def _direct(op: Any, chip: Chip, kind: Kind, style: str) -> tuple[Candidate, DistributedLayout] | None:
-    """The best map for a tile that goes straight from memory to LDS, and which elements each lane then fetches; None
-    where it can't: the tile is no plain load used here alone, or lanes can't take 16 bytes. (Narrower copies would need
-    four times as many instructions, each with a destination of its own: registers are cheaper.)"""
-    chain = from_memory(op.operands[0])
-    if chain is None or DIRECT_BYTES not in chip.direct_to_lds_bytes:
-        return None
-    target = parse_layout(layout_text(op.results[0].type) or "")
-    shape, itemsize = _tile(op)
-    try:
-        chosen = synthesise(shape, itemsize, (Use(kind, target),), chip.lds.access, DIRECT_BYTES, style).chosen
-    except HkcError:
-        return None  # no map keeps as many bytes together
-    layout = direct_layout(chosen.map, target.waves, target.lanes, DIRECT_BYTES)
-    if layout is None or layout.covered(op.results[0].type.shape) != shape:
-        return None
-    loaded = _through(chain, layout)
-    return (chosen, layout) if loaded.contiguous(loaded.rank - 1) * itemsize == DIRECT_BYTES else None
-
-
-def _through(chain: list[Any], layout: DistributedLayout) -> DistributedLayout:
-    """The layout of the loaded tile where that at the end of a chain is `layout`."""
-    for made in reversed(chain[1:]):
-        permutation = list(made.attributes["permutation"])
-        layout = layout.transpose([permutation.index(i) for i in range(len(permutation))])
-    return layout
-
-
-def _load_directly(op: Any, layout: DistributedLayout) -> None:
-    """Let the load and what follows it hold the elements that each lane fetches, and mark them."""
-    chain = from_memory(op.operands[0]) or []
-    for i, made in enumerate(chain):
-        result = made.results[0]
-        result.set_type(with_layout(result.type, _through(chain[i:], layout).text()))
-        made.attributes[DIRECT] = ir.UnitAttr.get()
-
-
-def _tile(op: Any) -> tuple[tuple[int, ...], int]:
-    """Extents in LDS and bytes per element of the tile that is converted: whole blocks of both layouts."""
-    kind = op.results[0].type
-    blocks = (parse_layout(layout_text(v.type) or "").block for v in (op.operands[0], op.results[0]))
-    shape = tuple(n + -n % max(ab) for n, *ab in zip(kind.shape, *blocks, strict=True))
-    return shape, dtype(element_name(kind.element_type)).bytes
-
-
-def syntheses(op: Any, chip: Chip, style: str) -> tuple[Synthesis, Synthesis | None]:
-    """The best maps (of a style, if one is asked for) for a conversion with a plain read, and with a transposed one
-    where chip and layouts allow it."""
-    source, target = (parse_layout(layout_text(v.type) or "") for v in (op.operands[0], op.results[0]))
-    shape, itemsize = _tile(op)
-
-    def best(kind: Kind) -> Synthesis:
-        uses = Use("write", source), Use(kind, target)
-        return synthesise(shape, itemsize, uses, chip.lds.access, style=style)
-
-    try:
-        plain = best("read")
-    except HkcError as problem:
-        if not style:
-            raise
-        raise _not_honoured(op, style, f"no such map of the {by(shape)} tile serves its accesses") from problem
-    if itemsize > 2 or not chip.has("lds_read_transposed"):
-        return plain, None
-    try:
-        return plain, best("read_transposed")
-    except HkcError:
-        return plain, None  # no transposed read gives this layout
+        raise not_honoured(function, asked, "no XOR map is better than plain blocks for any tile of this kernel")
 
 
 # -- where buffers lie
 
 
-def _place(function: Any, buffers: list[_Buffer], chip: Chip) -> None:
+def _place(function: Any, buffers: list[_Buffer], chip: Chip) -> bool:
     """Buffers used within one loop get places of their own, which saves barriers; those of different parts of the
-    kernel share, and all do where the LDS would not suffice otherwise."""
-    parts = [_part(function, buffer.op) for buffer in buffers]
-    if _assign(buffers, parts) > chip.lds.bytes and _assign(buffers, range(len(buffers))) > chip.lds.bytes:
-        raise _too_large(sorted(buffers, key=lambda b: -b.map.bytes), chip)
-    for buffer in buffers:
-        buffer.op.attributes[LDS_OFFSET] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), buffer.offset)
+    kernel share, and all do where the LDS would not suffice otherwise. No two share that are needed at once. Says
+    whether the LDS suffices."""
+    order = {op: i for i, op in enumerate(walk(function))}
+    lives = [(order[buffer.ops[0]], order[buffer.ops[-1]]) for buffer in buffers]
+    parts = [_part(function, buffer.ops[0]) for buffer in buffers]
+    return any(_assign(buffers, lives, kept) <= chip.lds.bytes for kept in (parts, range(len(buffers))))
 
 
-def _assign(buffers: list[_Buffer], parts: Sequence[Any]) -> int:
-    """First fit in program order, buffers of one part apart from one another; returns the bytes needed."""
+def _assign(buffers: list[_Buffer], lives: Sequence[tuple[int, int]], parts: Sequence[Any]) -> int:
+    """First fit in program order, buffers of one part and those that live at once apart from one another; returns the
+    bytes needed."""
     for i, buffer in enumerate(buffers):
-        others = [b for b, part in zip(buffers[:i], parts, strict=False) if part == parts[i]]
+        others = [
+            buffers[j]
+            for j in range(i)
+            if parts[j] == parts[i] or (lives[i][0] < lives[j][1] and lives[j][0] < lives[i][1])
+        ]
         starts = sorted({0, *(b.end + -b.end % ALIGNMENT for b in others)})
         buffer.offset = next(s for s in starts if all(s >= b.end or s + buffer.map.bytes <= b.offset for b in others))
     return max((b.end for b in buffers), default=0)
@@ -234,11 +176,11 @@ def _part(function: Any, op: Any) -> Any:
 
 def _too_large(buffers: Sequence[_Buffer], chip: Chip) -> Exception:
     """The error that names every tile, the largest first: that one alone does not fit."""
-    notes = dict.fromkeys(Note(_size(buffer), span(buffer.op)) for buffer in buffers)
+    notes = dict.fromkeys(Note(_size(buffer), span(buffer.ops[0])) for buffer in buffers)
     largest = buffers[0]
-    fitting = _fitting(largest.op.results[0].type.shape, largest.map, chip)
+    fitting = _fitting(largest.ops[0].results[0].type.shape, largest.map, chip)
     return refuse(
-        largest.op,
+        largest.ops[0],
         "HK453",
         f"this kernel needs {largest.map.bytes} bytes of LDS, but a workgroup of {chip.name} has {chip.lds.bytes}",
         hint=f"make the tile smaller: {by(fitting)} would fit",
@@ -247,7 +189,7 @@ def _too_large(buffers: Sequence[_Buffer], chip: Chip) -> Exception:
 
 
 def _size(buffer: _Buffer) -> str:
-    tile = record_type(buffer.op.results[0].type)
+    tile = record_type(buffer.ops[0].results[0].type)
     assert isinstance(tile, TileType)
     padding = buffer.map.bytes - math.prod(tile.shape) * buffer.map.itemsize
     padded = f", {padding} of them padding" if padding else ""

@@ -8,6 +8,7 @@ import numpy as np
 
 from hkc.dialects.define import TILE, Mismatch, operand, result, tile_op
 from hkc.dialects.types import TileType, extents
+from hkc.support.errors import HkcBug
 
 EIGHT_BIT_FLOATS = ("f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz")
 """Element types that `dot` multiplies in any pair."""
@@ -41,6 +42,22 @@ def _check_shapes(what: str, a: TileType, b: TileType, acc: TileType, total: str
     if (acc.shape, acc.dtype) != (want.shape, want.dtype):
         hint = f"begin with zeros[{want.dtype}, {', '.join(map(str, want.shape))}]"
         raise Mismatch(f"the accumulator is {acc}, but this product is {want}", ("acc",), code="HK203", hint=hint)
+
+
+def _check_held(low: Any, op: Any, *factors: int) -> None:
+    """Whether the layouts of a, b and the accumulator belong to one instruction and one grid of waves: others would
+    give wrong sums. Raises `HkcBug`."""
+    a, b, acc = (low.layout(op.operands[i]) for i in factors)
+    unit = low.instruction(op).acc_layout().transpose((1, 0))
+    walks = [
+        [tuple(basis[d] for basis in bases) for bases in (layout.register, layout.lane, layout.wave)]
+        for layout, d in ((a, 1), (b, 0), (a, 0), (acc, 0), (b, 1), (acc, 1))
+    ]
+    same_depth = walks[0] == walks[1] and not any(walks[0][2]) and a.block[1] == b.block[0]
+    same_waves = walks[2][2] == walks[3][2] and walks[4][2] == walks[5][2]
+    same_blocks = (a.block[0], b.block[1]) == acc.block
+    if not (same_depth and same_waves and same_blocks and (acc.register, acc.lane) == (unit.register, unit.lane)):
+        raise HkcBug(f"{low.instruction(op).mnemonic} can't multiply {a} and {b} into {acc}")
 
 
 @tile_op("dot", spelling="dot(a, b)")
@@ -91,6 +108,7 @@ class Dot:
     def lower(low: Any, op: Any) -> None:
         # The instruction gets the operands exchanged, and so computes the transpose: a lane then holds neighbours along
         # a row of the result, which is what stores want.
+        _check_held(low, op, 0, 1, 2)
         # A layout may reach beyond the tile: rows and columns there are nobody's, but along k they must add nothing.
         a, b, acc = low.within(op.operands[0], 1, 0), low.within(op.operands[1], 0, 0), low.fragments(op.operands[2])
         rows, depth = low.layout(op.operands[0]).grid(low.shape(op.operands[0]))
@@ -167,6 +185,7 @@ class DotScaled:
 
     @staticmethod
     def lower(low: Any, op: Any) -> None:
+        _check_held(low, op, 0, 2, 4)
         # Operands are exchanged, as in `dot`. A scale has the rows and groups of its operand's fragment.
         a, a_scale, b, b_scale, acc = (low.fragments(v) for v in op.operands)
         rows, depth = low.layout(op.operands[0]).grid(low.shape(op.operands[0]))

@@ -32,6 +32,7 @@ from hkc.layout.within_wave import steps
 from hkc.support.errors import HkcBug
 from hkc.support.mlir import ir
 from hkc.targets.chip import Chip
+from hkc.targets.mfma import Mfma as Instruction
 
 MFMA = "hkc.mfma"
 """Attribute of a `dot`: the mnemonic of the matrix instruction chosen for it."""
@@ -246,9 +247,13 @@ class TileLowering(Scalars):
         several = sum(r.mnemonic == mnemonic for r in self.chip.mfmas) > 1
         return create(Mfma, a, b, acc, instruction=mnemonic, **(names if several else {})).result
 
+    def instruction(self, dot: Any) -> Instruction:
+        """The matrix instruction chosen for a `dot`."""
+        return self.chip.mfma(dot.attributes[MFMA].value)
+
     def mfma_parts(self, dot: Any, fragment: Any) -> list[Any]:
         """The operands of the matrix instruction chosen for a `dot` that lie one after another in a fragment."""
-        size = self.chip.mfma(dot.attributes[MFMA].value).a_layout().registers
+        size = self.instruction(dot).a_layout().registers
         return [build.slice_vector(fragment, at, size) for at in range(0, fragment.type.shape[0], size)]
 
     def mfma_scaled(self, dot: Any, a: Any, b: Any, acc: Any, a_scale: Any, b_scale: Any) -> Any:

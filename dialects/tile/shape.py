@@ -15,6 +15,9 @@ LDS_MAP, LDS_OFFSET, LDS_TRANSPOSED = "hkc.lds_map", "hkc.lds_offset", "hkc.lds_
 """Attributes of an op that goes through LDS: the buffer's byte map, its offset in bytes, and whether lanes
 transpose while they read."""
 
+LDS_FILLED = "hkc.lds_filled"
+"""Attribute of a conversion whose buffer another conversion of the same tile has filled before."""
+
 DIRECT = "hkc.direct"
 """Attribute of a `load`, and of what stands between it and its conversion: the tile goes straight from memory to LDS
 where it lies inside its tensor."""
@@ -245,7 +248,9 @@ class ConvertLayout:
             for i, origin in enumerate(low.layout(source).fragment_offsets(extents)):
                 low.lds_write(held.get(origin, beyond), buffer, low.layout(source), i)
 
-        if source in low.deferred:
+        if LDS_FILLED in op.attributes:
+            pass
+        elif source in low.deferred:
             low.copy_to_lds(source, buffer, op.attributes[LDS_MAP].value, write)
         else:
             write()
