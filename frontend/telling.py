@@ -18,18 +18,23 @@ if TYPE_CHECKING:
 
 @function(
     "print(*values)",
-    "Writes values, after a text where one comes first; shown by workgroups once all is done.",
+    "Writes values and texts with blanks between; shown by workgroups once all is done.",
 )
 def _print(c: Expressions, given: Given, span: Span) -> None:
     values = given["values"]
     assert isinstance(values, syntax.Sequence)
-    items, prefix = values.items, ""
-    if items and isinstance(items[0], syntax.Text):
-        prefix, items = items[0].text, items[1:]
-    operands = [[_printed(c, item)] for item in items] or [[]]
-    for number, operand in enumerate(operands, 1):
-        c.b.tile_op("print", operand, span, {}, prefix=prefix, more=number < len(operands))
-        prefix = ""
+    parts: list[tuple[str, list[Value]]] = []
+    said: list[str] = []
+    for item in values.items:
+        if isinstance(item, syntax.Text):
+            said.append(item.text)
+        else:
+            parts.append((" ".join(said), [_printed(c, item)]))
+            said = []
+    if said or not parts:
+        parts.append((" ".join(said), []))
+    for number, (prefix, value) in enumerate(parts, 1):
+        c.b.tile_op("print", value, span, {}, prefix=prefix, more=number < len(parts))
 
 
 def _printed(c: Expressions, item: syntax.Expr) -> Value:

@@ -593,7 +593,7 @@ def item(
 def print(  # noqa: A001
     *values: Any,
 ) -> None:
-    """Writes values, after a text where one comes first; shown by workgroups once all is done."""
+    """Writes values and texts with blanks between; shown by workgroups once all is done."""
 
 def tile_ids(*extents: Any, order: Any = ..., chunk: Any = ..., window: Any = ...) -> Any:
     """The position of this workgroup in the grid of these extents."""

@@ -66,12 +66,13 @@ def _walk(
 ) -> dict[str, Any]:
     from hkc.dialects.load import load
     from hkc.frontend.emit import build
+    from hkc.passes.locate import quote
     from hkc.reference.walk import Domain, walk
     from hkc.support.mlir import context, ir
 
     outputs = {name for kernel in checked.kernels for name in kernel.outputs}
     tensors = {n: lift(_signless(a.copy() if n in outputs else a)) for n, a in arrays.items()}
-    with context(), ir.Location.unknown():
+    with context(), ir.Location.unknown(), quote(checked.source):
         load()
         walk(build(checked), tensors, scalars or {}, Domain(lift, literal), say)
     return {name: tensors[name] for name in outputs}

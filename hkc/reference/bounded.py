@@ -29,16 +29,21 @@ FLOAT64_ROUNDOFF = 2.0**-53
 """The error of the values themselves, which are computed in float64."""
 
 
+class Undecided(Exception):
+    """What happens next depends on a value that rounding errors leave open: an index, or a condition."""
+
+
 class Bounded(np.lib.mixins.NDArrayOperatorsMixin):
     """Values with error bounds. `value` is float64 for float dtypes, else of `dtype`; `error` None means exact.
 
-    `sum_of` is set on a fresh matrix product: the number of terms, their summed magnitudes, and the part of the error
-    that the operands brought. `piled` belongs to atomic additions: their number, magnitudes and errors.
+    `sum_of` is set on a fresh matrix product: the number of terms, their summed magnitudes, the part of the error that
+    the operands brought, and the power of two of which all terms are multiples. `piled` belongs to atomic additions:
+    their number, magnitudes and errors.
     """
 
     __slots__ = ("dtype", "error", "piled", "sum_of", "value")
 
-    def __init__(self, value: Any, error: Any, dtype: Any, sum_of: tuple[int, Any, Any] | None = None) -> None:
+    def __init__(self, value: Any, error: Any, dtype: Any, sum_of: tuple[Any, ...] | None = None) -> None:
         self.value = value
         self.error = error
         self.dtype = np.dtype(dtype)
@@ -98,7 +103,7 @@ class Bounded(np.lib.mixins.NDArrayOperatorsMixin):
 
     def _certain(self) -> Any:
         if self.error is not None and np.any(self.error):
-            raise ValueError("a decision depends on rounding errors")
+            raise Undecided
         return self.value
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:

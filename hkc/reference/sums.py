@@ -5,6 +5,10 @@ matrix product adds two to its depth: matrix units cut the products of a group b
 accumulator join by one more cut and one more rounding per group (the rule is in `hkc/emulate/matrix.py`), and groups of
 more than one product have additions to spare. An addition right after it, in the same meaning, is part of that sum,
 since an accumulator takes part in every one of its additions.
+
+Where all terms are exact multiples of one power of two, and their magnitudes together so few of it that the dtype holds
+every multiple up to there, nothing is rounded, whatever the order. So sums of small whole numbers are certain. (Where
+subnormal numbers could be among them it is not claimed, since matrix units may take those for 0.)
 """
 
 from __future__ import annotations
@@ -30,6 +34,14 @@ def _growth(dtype: Any, roundings: int) -> float:
     return float(np.expm1(roundings * np.log1p(precision(dtype)[0])))
 
 
+def _step(values: Any, axis: int) -> Any:
+    """The largest power of two that all values along an axis are multiples of; infinity where all are 0."""
+    fraction, exponent = np.frexp(np.where(np.isfinite(values), values, 0.0))
+    digits = (fraction * 2.0**53).astype(np.int64)
+    steps = np.where(digits == 0, np.inf, np.ldexp((digits & -digits).astype(np.float64), exponent - 53))
+    return np.min(steps, axis=axis, keepdims=True, initial=np.inf)
+
+
 def product(a: Bounded, b: Bounded) -> Bounded:
     """The matrix product."""
     if not is_float(a.dtype):
@@ -43,25 +55,31 @@ def product(a: Bounded, b: Bounded) -> Bounded:
     if b.error is not None:
         brought = brought + np.abs(a.value) @ b.error
     terms = int(np.count_nonzero((a.value != 0).any(axis=-2) & (b.value != 0).any(axis=-1)))  # adding 0 is exact
-    result = _of_sum(value, brought, magnitude + brought, terms + _EXTRA_ROUNDINGS, a.dtype)
-    return Bounded(result.value, result.error, result.dtype, (terms, magnitude, brought))
+    step = _step(a.value, -1) * _step(b.value, -2)
+    result = _of_sum(value, brought, magnitude + brought, terms + _EXTRA_ROUNDINGS, a.dtype, step)
+    return Bounded(result.value, result.error, result.dtype, (terms, magnitude, brought, step))
 
 
 def joined(x: Bounded, y: Bounded) -> Bounded:
     """A matrix product and what is added to it, as one sum."""
     product, other = (x, y) if x.sum_of else (y, x)
     assert product.sum_of is not None
-    terms, magnitude, brought = product.sum_of
+    terms, magnitude, brought, step = product.sum_of
     brought = brought + other.spread
     total = magnitude + np.abs(other.value) + brought
-    return _of_sum(x.value + y.value, brought, total, terms + _EXTRA_ROUNDINGS, product.dtype)
+    step = np.minimum(step, _step(other.value[..., None], -1)[..., 0])
+    return _of_sum(x.value + y.value, brought, total, terms + _EXTRA_ROUNDINGS, product.dtype, step)
 
 
-def _of_sum(value: Any, brought: Any, magnitude: Any, roundings: int, dtype: Any) -> Bounded:
-    """A sum in any order, from the error its terms brought and the sum of their magnitudes."""
-    _, tiny, largest = precision(dtype)
+def _of_sum(value: Any, brought: Any, magnitude: Any, roundings: int, dtype: Any, step: Any) -> Bounded:
+    """A sum in any order, from the error its terms brought and the sum of their magnitudes; all are multiples of `step`
+    (those that are not exact may be anything)."""
+    roundoff, tiny, largest = precision(dtype)
     own = (_growth(dtype, roundings) + FLOAT64_ROUNDOFF * roundings) * magnitude + roundings * tiny
-    error = np.where(magnitude == 0, 0.0, np.where(magnitude > largest, np.inf, brought + own))
+    exact = (
+        (np.asarray(brought) == 0) & (magnitude <= np.minimum(step / roundoff, largest)) & (step * roundoff >= 2 * tiny)
+    )
+    error = np.where(exact | (magnitude == 0), 0.0, np.where(magnitude > largest, np.inf, brought + own))
     return settled(value, error, dtype, 0.0, np.isfinite(brought) if np.ndim(brought) else True)
 
 
@@ -71,7 +89,9 @@ def _fold_sum(x: Bounded, axis: int, keepdims: bool) -> Bounded:
         return Bounded(value, _fold_uncertain(x, axis, keepdims), x.dtype)
     brought = _reduce(np.add, x.errors, axis, keepdims)
     magnitude = _reduce(np.add, np.abs(x.value), axis, keepdims) + brought
-    return _of_sum(value, brought, magnitude, x.shape[axis], x.dtype)
+    step = _step(x.value, axis)
+    step = step if keepdims else np.squeeze(step, axis)
+    return _of_sum(value, brought, magnitude, x.shape[axis], x.dtype, step)
 
 
 def _fold_product(x: Bounded, axis: int, keepdims: bool) -> Bounded:

@@ -18,6 +18,8 @@ from hkc.dialects.define import TILE_DIALECT, WAVE_DIALECT, OpRecord, evaluate
 from hkc.dialects.forms import kernels
 from hkc.dialects.translate import plain, plain_attributes, record_type
 from hkc.dialects.types import IndexType, ScalarType, TileType
+from hkc.passes.locate import refuse
+from hkc.reference.bounded import Undecided
 from hkc.support.dtypes import DTYPES
 from hkc.support.errors import HkcBug
 from hkc.support.extents import evaluate as extent
@@ -91,7 +93,11 @@ class _Walk:
             operands = [self.values[v] for v in op.operands]
             if op.name in _TERMINATORS:
                 return operands
-            results = _CONTROL[op.name](self, op, operands) if op.name in _CONTROL else self._evaluate(op, operands)
+            try:
+                results = _CONTROL[op.name](self, op, operands) if op.name in _CONTROL else self._evaluate(op, operands)
+            except Undecided:
+                hint = "compute it from whole numbers, or keep what decides well apart"
+                raise refuse(op, "HK524", "here a decision depends on rounding errors", hint=hint) from None
             self.values.update(zip(op.results, results, strict=True))
         return []
 

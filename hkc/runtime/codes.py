@@ -24,6 +24,7 @@ CODES: dict[str, str] = {
     "HK521": "A run compares what a kernel stores, so it must store something.",
     "HK522": "An argument of `hkc emulate` is a buffer, a number, the bytes of a struct, or null, as its help shows.",
     "HK523": "A tensor is aligned and contiguous as the declaration of its parameter demands.",
+    "HK524": "A run is compared within error bounds, which there are where rounding decides no index and no condition.",
     "HK527": "PNG pictures are rendered by the package resvg-py, which the extra `figures` brings.",
     "HK528": "A command line is put together as the command's --help shows.",
 }

@@ -17,7 +17,7 @@ from hkc.dialects.tile.dot import Dot
 from hkc.dialects.tile.reduce import Reduce
 from hkc.emulate.matrix import Operand, aligned_sums, powers_of
 from hkc.reference import compare
-from hkc.reference.bounded import Bounded
+from hkc.reference.bounded import Bounded, Undecided
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
 FLOATS = [np.dtype(np.float32), np.dtype(np.float16), BF16]
@@ -219,9 +219,32 @@ def test_a_division_by_what_may_be_zero_is_unknown() -> None:
 
 def test_a_decision_by_rounding_errors_is_refused() -> None:
     third = Bounded.exact(np.float32(1)) / Bounded.exact(np.float32(3))
-    with pytest.raises(ValueError, match="rounding errors"):
+    with pytest.raises(Undecided):
         bool(third * Bounded.exact(np.float32(3)) < Bounded.exact(np.float32(1)))
     assert bool(third < Bounded.exact(np.float32(1)))
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_sums_of_whole_numbers_are_certain_as_long_as_the_dtype_holds_them(dtype: Any) -> None:
+    most = int(2 / ml_dtypes.finfo(dtype).eps)  # from here on not every whole number is one of the dtype
+    few, many = (np.array([[n - 3, 2, -1, 0], [0.5, 0.25, 2.0, 0.25]]).astype(dtype) for n in (most, most + 2))
+    sums = [evaluate(Reduce.meaning, Bounded.exact(x), axis=1, kind="sum", result=None) for x in (few, many)]
+    assert list(sums[0].errors) == [0, 0]
+    assert sums[1].errors[0] > 0 and sums[1].errors[1] == 0
+    tiny = np.full((1, 4), 1e-45, np.float32)
+    assert evaluate(Reduce.meaning, Bounded.exact(tiny), axis=1, kind="sum", result=None).errors[0] > 0
+
+
+@given(st.integers(0, 2**20), st.integers(1, 64), st.sampled_from([1.0, 0.125, 2.0**40]))
+def test_certain_products_are_what_every_order_gives(seed: int, k: int, scale: float) -> None:
+    rng = np.random.default_rng(seed)
+    a, b = rng.integers(-40, 41, (3, k)), rng.integers(-40, 41, (k, 5))
+    factors = [Bounded.exact((x * s).astype(BF16)) for x, s in ((a, scale), (b, 1.0))]
+    acc = Bounded.exact(rng.integers(-9, 10, (3, 5)).astype(np.float32) * np.float32(scale))
+    found = evaluate(Dot.meaning, *factors, acc, result=None)
+    assert not found.errors.any() and np.array_equal(found.value, a @ b * scale + acc.value)
+    finer = Bounded.exact((acc.value + scale * 2.0**-20).astype(np.float32))
+    assert k < 8 or evaluate(Dot.meaning, *factors, finer, result=None).errors.any()
 
 
 def test_written_numbers_may_have_been_rounded() -> None:

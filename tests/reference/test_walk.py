@@ -13,7 +13,7 @@ from hkc import pipeline
 from hkc.frontend.program import Checked
 from hkc.reference import compare
 from hkc.support import worker
-from hkc.support.errors import Source
+from hkc.support.errors import HkcError, Source
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 BF16 = ml_dtypes.bfloat16
@@ -103,3 +103,16 @@ def test_bounds_of_whole_numbers_are_exact() -> None:
     x = np.arange(100, dtype=np.float32)
     _, error = bound(example("vector_add.hk"), {"A": x, "B": x, "C": np.zeros_like(x)})["C"]
     assert not error.any()
+
+
+def test_a_decision_that_rounding_errors_leave_open_is_told_with_its_place() -> None:
+    text = """kernel k(X: global[f32, M], T: global[f32, N], Y: global[f32, M]):
+    i = tile_ids(cdiv(M, 64)) * 64
+    x = load(X, [i], [64]) / 3.0
+    store(Y, [i], gather(T, cast(x * 3.0, i32), []))
+"""
+    arrays = {"X": np.full(64, 5, np.float32), "T": np.arange(9, dtype=np.float32), "Y": np.zeros(64, np.float32)}
+    with pytest.raises(HkcError) as caught:
+        bound(check(text), arrays)
+    assert "test.hk:4:19: error[HK524]: here a decision depends on rounding errors" in str(caught.value)
+    assert "gather(T" in str(caught.value) and "hint: " in str(caught.value)

@@ -83,7 +83,7 @@ PRINTS = """kernel k(X: global[T, M, N], n: i32, Y: global[f32, M]):
         y = load(X, [m, j], [16, 32])
         s = s + sum(cast(y, f32), axis=1)
         if j > 0:
-            print("sum", s, s > 0.0)
+            print("sum", s, "is above 0:", s > 0.0, "in", "all")
     print(x)
     print()
     store(Y, [m], s)
@@ -147,3 +147,25 @@ def test_what_does_not_fit_is_said_to_be_lost(monkeypatch: pytest.MonkeyPatch) -
 def test_a_kernel_without_prints_has_no_buffer() -> None:
     k = kernel(ASSERTS, CHIPS[0])
     assert k.info.prints == () and [a.name for a in k.arguments][-1].startswith("Y")
+
+
+EVERY = """kernel k(X: global[f32, M], n: i32, s: f32, Y: global[f32, M]):
+    i = tile_ids(cdiv(M, 16)) * 16
+    x = load(X, [i], [16])
+    print("tile", i, "of", M, x > 0.0, cast(x, i8), cast(x, f8e4m3fn), cast(x, f8e5m2fnuz), cast(x, bf16), "and")
+    print(n, s, s > 1.0, True, 3, 2.5, cast(n, u8), cast(n, i64), sum(x), reshape(x, [4, 4]).T, cast(x, f64), "end")
+    store(Y, [i], x)
+"""
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+def test_one_line_holds_texts_and_values_of_any_type(arch: str, capsys: pytest.CaptureFixture[str]) -> None:
+    k, said = kernel(EVERY, arch), []
+    for device in ("reference", "emulator"):
+        k(np.arange(-4, 15).astype(np.float32), n=-3, s=1.5, device=device)
+        said.append(capsys.readouterr().err)
+    assert said[0] == said[1]
+    assert (
+        said[1].startswith("tile 0 of 19 [False False ") and "] and\n-3 1.5 True True 3 2.5 253 -3 56.0 [[" in said[1]
+    )
+    assert said[1].count(" end\n") == 2
