@@ -228,6 +228,15 @@ on:
     assert found(kernel(body + offset) + "declare i32 @llvm.amdgcn.readfirstlane.i32(i32)\n", arch) == ()
 
 
+def test_a_barrier_to_which_some_waves_and_lanes_never_come(arch: str) -> None:
+    """100 of 256 threads: a part of wave 1, and waves 2 and 3 as a whole. Both are told."""
+    body = f" %low = icmp ult i32 %i, 100\n br i1 %low, label %in, label %out\nin:\n{BARRIER}\n br label %out\nout:\n"
+    lanes, waves = found(kernel(body), arch)
+    assert (lanes.wave, lanes.lane, lanes.count) == (1, 36, 1) and "lane 36 is switched off" in lanes.message
+    assert "1 times" in waves.message and "0 times" in waves.message
+    assert waves.other is not None and (waves.other.wave, waves.other.text) == (2, "s_endpgm")
+
+
 def test_barriers_in_a_part_of_a_wave(arch: str) -> None:
     body = f" %low = icmp ult i32 %i, 32\n br i1 %low, label %in, label %out\nin:\n{BARRIER}\n br label %out\nout:\n"
     (finding,) = found(kernel(body, 64), arch, threads=64)

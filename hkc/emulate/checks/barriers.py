@@ -10,15 +10,28 @@ import numpy as np
 
 from hkc.emulate.decode import Decoded
 from hkc.emulate.faults import Party
-from hkc.emulate.observe import Observer
+from hkc.emulate.observe import Observer, before
 from hkc.emulate.outstanding import Rows
+from hkc.emulate.registry import Context, Step
 from hkc.emulate.state import State
+from hkc.emulate.waves import Waves
 
 KIND = "barrier"
 
 
 class Barriers(Observer):
     """Counts arrivals, and compares EXEC with the lanes that the wave started with."""
+
+    def step(self, instruction: Decoded, step: Step, context: Context) -> Step:
+        """See `Observer`."""
+        if instruction.base != "s_endpgm":
+            return step
+
+        def end(w: Waves) -> None:
+            for row in w.rows.tolist():
+                self._last[row] = self._last[row] or instruction
+
+        return before(step, end)
 
     def begin(self, state: State) -> None:
         """See `Observer`."""
