@@ -18,7 +18,7 @@ from hkc.emulate.observe import Access, Observer
 from hkc.emulate.outstanding import Happen, Picked, Rows
 from hkc.emulate.program import Program
 from hkc.emulate.registry import Context, Step
-from hkc.emulate.state import LANES, State
+from hkc.emulate.state import LANES, UNWRITTEN, State
 from hkc.emulate.waves import Waves, lane_bits
 from hkc.machine.lines import place
 from hkc.support.errors import Diagnostic, HkcUsageError
@@ -38,7 +38,7 @@ def _usage(message: str, hint: str | None = None) -> HkcUsageError:
 class Trace(Observer):
     """One line per instruction and group: its waves, where it is, its text, and on demand what it has written.
 
-    `values` shows the registers that an instruction names first, of the group's first wave: lane 0 for vectors.
+    `values` shows the first result of the group's first wave: lane 0 for vectors, dots where a load is on its way.
     """
 
     def __init__(self, stream: TextIO, values: bool = False) -> None:
@@ -47,7 +47,8 @@ class Trace(Observer):
     def step(self, instruction: Decoded, step: Step, context: Context) -> Step:
         """See `Observer`."""
         text = f"{instruction.address:#08x}  {instruction.text}"
-        shown = [o for o in instruction.operands[:1] if self._values and o.kind in _REGISTERS]
+        named = instruction.operands[:1] if self._values and _writes(instruction) else ()
+        shown = [o for o in named if o.kind in _REGISTERS]
 
         def run(w: Waves) -> NDArray[np.int64] | None:
             jump: NDArray[np.int64] | None = step(w)
@@ -66,18 +67,44 @@ def _waves(w: Waves) -> str:
     return f"{first}-{last}" + (f" ({w.count})" if last - first + 1 != w.count else "")
 
 
+def _writes(instruction: Decoded) -> bool:
+    """Whether the first operand is a result."""
+    base = instruction.base
+    if base.startswith("ds_"):
+        return re.search("read|rtn|permute|swizzle|append|consume", base) is not None
+    if "atomic" in base:
+        return instruction.flag("sc0") or instruction.flag("glc")
+    return not base.startswith(("s_cmp", "s_bitcmp")) and "_store" not in base
+
+
 def _first(state: State, row: int, o: Operand, context: Context) -> str:
     if o.kind in ("vgpr", "agpr"):
-        words = [int(state.registers[context.vector(o) + i][row, 0]) for i in range(o.count)]
+        words = [_vector(state, row, context.vector(o) + i)[0] for i in range(o.count)]
     else:
         words = [_scalar(state, row, o.index + i) for i in range(o.count)]
-    return " ".join(f"{word:08x}" for word in words)
+    return " ".join(words)
 
 
-def _scalar(state: State, row: int, register: int) -> int:
+def _word(bits: int, unwritten: bool, coming: bool) -> str:
+    """Bits in hexadecimal; dashes for what was never written, dots for what a load will bring."""
+    return "." * 8 if coming else "-" * 8 if unwritten else f"{bits:08x}"
+
+
+def _scalar(state: State, row: int, register: int) -> str:
     if register >= EXEC:
-        return int(lane_bits(state.exec_mask[row])) >> 32 * (register - EXEC) & 0xFFFFFFFF
-    return int(state.scalar[register, row])
+        return f"{int(lane_bits(state.exec_mask[row])) >> 32 * (register - EXEC) & 0xFFFFFFFF:08x}"
+    coming, unwritten = state.scalar_in_flight[register, row], state.scalar_unwritten[register, row]
+    return _word(int(state.scalar[register, row]), bool(unwritten), bool(coming))
+
+
+def _vector(state: State, row: int, register: int) -> list[str]:
+    """Of every lane."""
+    nowhere = np.zeros(LANES, np.bool_)
+    unwritten = state.whole(register)[row] if state.flags[register] & UNWRITTEN else nowhere
+    flight = state.in_flight.get(register)
+    coming = nowhere if flight is None else flight[row]
+    facts = zip(state.registers[register][row].tolist(), unwritten.tolist(), coming.tolist(), strict=True)
+    return [_word(*fact) for fact in facts]
 
 
 class Break(Observer):
@@ -156,23 +183,25 @@ class Break(Observer):
         o = operand(text.strip("-|"))
         if o.kind == "sgpr":
             words = [_scalar(state, row, o.index + i) for i in range(o.count)]
-            return [f"  {text} = " + " ".join(f"{word:08x}" for word in words)]
+            return [f"  {text} = {' '.join(words)}"]
         lines = []
         for i in range(o.count):
             register = context.vector(o) + i
             if register >= len(state.registers):
                 raise _usage(f"the kernel has no register {text}")
-            lines += _lanes(f"{text[0]}{o.index + i}", state.registers[register][row])
+            words = _vector(state, row, register)
+            lines += _lanes(f"{text[0]}{o.index + i}", words, state.registers[register][row])
         return lines
 
 
-def _lanes(name: str, values: NDArray[np.uint32]) -> list[str]:
-    """A vector register as bits and, beside them, as f32."""
-    floats = values.view(np.float32)
+def _lanes(name: str, words: list[str], values: NDArray[np.uint32]) -> list[str]:
+    """A vector register as bits and, beside them, as f32 where it has any."""
+    floats = [
+        f"{float(x):.5g}" if w[0] not in "-." else "-" for w, x in zip(words, values.view(np.float32), strict=True)
+    ]
     lines = []
     for lane in range(0, LANES, _PER_ROW):
-        bits = " ".join(f"{int(x):08x}" for x in values[lane : lane + _PER_ROW])
-        numbers = " ".join(f"{float(x):.5g}" for x in floats[lane : lane + _PER_ROW])
+        bits, numbers = (" ".join(column[lane : lane + _PER_ROW]) for column in (words, floats))
         lines.append(f"  {name if lane == 0 else '':>6} [{lane:2}] {bits}   {numbers}")
     return lines
 
@@ -183,15 +212,18 @@ def _dump(state: State, row: int, text: str, found: re.Match[str]) -> list[str]:
         if first >= min(end, state.shape.lds):
             return [f"  {text}: no bytes; the workgroup has {state.shape.lds} bytes of LDS"]
         end = min(end, state.shape.lds)
-        base = int(state.lds_base[row])
-        data = state.lds.data[base + first : base + end].tobytes()
+        space, at = state.lds, int(state.lds_base[row]) + first
     else:
         address, size = int(found[1], 16) + first, max(end - first, 0)
-        if not state.memory.holds(address, size):
+        held = state.memory.find(address)
+        if held is None or not state.memory.holds(address, size):
             return [f"  {text}: not all in one allocation; it begins {state.memory.near(address)}"]
-        data = state.memory.read(address, size)
-    rows = range(0, len(data), 16)
-    return [f"  {text}", *(f"    {first + i:#06x}: {data[i : i + 16].hex(' ', 4)}" for i in rows)]
+        space, at = held.space, address - held.base
+    written = np.ones(end - first, np.bool_) if space.complete else space.valid[at : at + end - first].view(np.bool_)
+    data = space.data[at : at + end - first].tolist()
+    shown = [f"{byte:02x}" if known else "--" for byte, known in zip(data, written.tolist(), strict=True)]
+    words = ["".join(shown[i : i + 4]) for i in range(0, len(shown), 4)]
+    return [f"  {text}", *(f"    {first + 4 * i:#06x}: {' '.join(words[i : i + 4])}" for i in range(0, len(words), 4))]
 
 
 class Watch(Observer):

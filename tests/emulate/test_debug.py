@@ -49,6 +49,29 @@ def test_a_breakpoint_shows_what_the_instruction_names(arch: str) -> None:
     assert f"{data:>6} [ 0] {np.float32(129).view(np.uint32):08x}" in shown and "129 130 131" in shown
 
 
+def test_what_is_not_there_yet_has_no_value(arch: str) -> None:
+    """Dashes for what was never written, dots for what a load will bring; stores and comparisons have no result."""
+    out, trace, made = io.StringIO(), io.StringIO(), Wave(arch)
+    made.pair(4, made.memory.allocate(64))
+    made.vector(1, np.arange(64) % 8 * 4)
+    made.memory.write(made.s(4) | made.s(5) << 32, np.full(16, 9, np.uint32))
+    made.state.flags[3], made.state.scalar_unwritten[9] = 1, True
+    lines = (
+        "global_load_dword v2, v1, s[4:5]", "s_load_dword s8, s[4:5], 0x0", "s_nop 0", "s_waitcnt vmcnt(0) lgkmcnt(0)",
+        "s_cmp_eq_u32 s8, 9", "global_store_dword v1, v2, s[4:5]", "s_endpgm",
+    )  # fmt: skip
+    where = [Program.load(assemble(lines, arch)).instructions[n].address for n in (2, 4)]
+    shown = ["v2", "v3", "s[8:9]"]
+    made.run(*lines, observers=[Trace(trace, values=True), *(Break(at, out, show=shown) for at in where)])
+    before, after = out.getvalue().split("s_cmp_eq_u32")
+    assert (
+        f"v2 [ 0] {' '.join(['.' * 8] * 8)}   {' '.join('-' * 8)}" in before and "s[8:9] = ........ --------" in before
+    )
+    assert "v2 [ 0] 00000009 " in after and f"v3 [ 0] {'-' * 8} " in after and "s[8:9] = 00000009 --------" in after
+    rows = [row.split("  ")[-1] for row in trace.getvalue().splitlines()]
+    assert rows[0].endswith("; v2 = ........") and rows[5] == lines[5] and rows[4] == lines[4]
+
+
 def test_a_breakpoint_at_a_line(arch: str) -> None:
     program = Program.load(compile_ir(ADD, arch))
     add = next(i for i in program.instructions if i.base == "v_add_f32")
@@ -79,8 +102,8 @@ def test_a_breakpoint_shows_lds_and_memory(arch: str) -> None:
     made.active(0xF)
     lines = ("ds_write_b32 v2, v0", "s_waitcnt lgkmcnt(0)", "s_nop 0", "s_endpgm")
     where = Program.load(assemble(lines, arch)).instructions[2].address
-    made.run(*lines, observers=[Break(where, out, show=["lds[0:16]", f"{at:#x}[4:12]"])])
-    assert "0x0000: 00010000 01010000 02010000 03010000" in out.getvalue()
+    made.run(*lines, observers=[Break(where, out, show=["lds[0:22]", f"{at:#x}[4:12]"])])
+    assert "0x0000: 00010000 01010000 02010000 03010000\n    0x0010: -------- --" in out.getvalue()
     assert "0x0004: 01000000 02000000" in out.getvalue()
 
 
