@@ -8,7 +8,7 @@ from hkc.dialects.types import ScalarType, TileType
 from hkc.frontend import syntax
 from hkc.frontend.functions import Given, function
 from hkc.frontend.program import Value
-from hkc.frontend.scope import Operand, describe, global_type, tile_type
+from hkc.frontend.scope import Operand, describe, element_dtype, global_type, tile_type
 from hkc.support.dtypes import DType
 from hkc.support.errors import Span, error
 
@@ -34,7 +34,8 @@ def _print(c: Expressions, given: Given, span: Span) -> None:
     if said or not parts:
         parts.append((" ".join(said), []))
     for number, (prefix, value) in enumerate(parts, 1):
-        c.b.tile_op("print", value, span, {}, prefix=prefix, more=number < len(parts))
+        unsigned = any(d is not None and d.kind == "uint" for d in map(element_dtype, value))
+        c.b.tile_op("print", value, span, {}, prefix=prefix, more=number < len(parts), unsigned=unsigned)
 
 
 def _printed(c: Expressions, item: syntax.Expr) -> Value:

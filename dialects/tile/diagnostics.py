@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from hkc.dialects.define import ANY, BOOL, TEXT, TILE, Mismatch, attribute, operand, option, tile_op
+from hkc.dialects.tile.reduce import unsigned_view
 from hkc.dialects.types import ScalarType, TileType, Type
 from hkc.support.errors import error
 
@@ -43,18 +44,19 @@ class Assert:
 
 @tile_op("print", pure=False, spelling="print(value, …)")
 class Print:
-    """Write values of one type, after `prefix`; the line goes on with the next `print` where there is `more`. Machine
-    code appends them to a buffer of the launch, which is shown when the kernel is done, in the order of the workgroups
-    and then of the program."""
+    """Write values of one type, after `prefix`; the line goes on with the next `print` where there is `more`, and
+    integers have no sign where they are `unsigned`. Machine code appends them to a buffer of the launch, which is shown
+    when the kernel is done, in the order of the workgroups and then of the program."""
 
     values = operand(ANY, variadic=True)
     prefix = attribute(TEXT)
     whole_blocks = True
     more = option(BOOL, False)
+    unsigned = option(BOOL, False)
     examples = ('"hkc_tile.print"(%x) {prefix = "x = "} : (tensor<64x32xf32>) -> ()',)
 
     @staticmethod
-    def infer(values: tuple[Type, ...], *, prefix: str, more: bool = False) -> tuple[()]:
+    def infer(values: tuple[Type, ...], *, prefix: str, more: bool = False, unsigned: bool = False) -> tuple[()]:
         for value in values:
             if not isinstance(value, (TileType, ScalarType)) and str(value) != "an index":
                 raise Mismatch(
@@ -66,12 +68,20 @@ class Print:
         return ()
 
     @staticmethod
-    def meaning(values: tuple[Any, ...], *, prefix: str, say: Callable[..., None], more: bool = False) -> None:
-        say(prefix, values, more)
+    def meaning(
+        values: tuple[Any, ...],
+        *,
+        prefix: str,
+        say: Callable[..., None],
+        more: bool = False,
+        unsigned: bool = False,
+    ) -> None:
+        say(prefix, [unsigned_view(value, unsigned) for value in values], more)
 
     @staticmethod
     def lower(low: Any, op: Any) -> None:
-        low.record(op.attributes["prefix"].value, list(op.operands), low.option(op, "more", False))
+        more, unsigned = low.option(op, "more", False), low.option(op, "unsigned", False)
+        low.record(op.attributes["prefix"].value, list(op.operands), more, unsigned)
 
 
 def printed(prefix: str, values: Iterable[Any], more: bool) -> str:

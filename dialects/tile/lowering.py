@@ -109,9 +109,9 @@ class TileLowering(Scalars):
         """The per-lane vector type of a tile's fragments."""
         return build.vector_type(self.layout(value).registers, build.carrier(value.type.element_type))
 
-    def record(self, prefix: str, values: Sequence[Any], more: bool) -> None:
+    def record(self, prefix: str, values: Sequence[Any], more: bool, unsigned: bool) -> None:
         """Print tiles, numbers and indices."""
-        printing.record(self, prefix, values, more)
+        printing.record(self, prefix, values, more, unsigned)
 
     # -- values made once, at the top of the kernel
 

@@ -19,10 +19,10 @@ from hkc.machine.abi import PRINTED_BYTES, PRINTED_START, RECORD_HEAD, Print, Pr
 from hkc.support.mlir import ir
 
 
-def record(low: Any, prefix: str, values: Sequence[Any], more: bool) -> None:
-    """Append a record of these tiles, numbers and indices."""
+def record(low: Any, prefix: str, values: Sequence[Any], more: bool, unsigned: bool) -> None:
+    """Append a record of these tiles, numbers and indices; `unsigned` integers have no sign."""
     pieces = [_pieces(low, value) for value in values]
-    described = tuple(_described(low, v, p) for v, p in zip(values, pieces, strict=True))
+    described = tuple(_described(low, v, p, unsigned) for v, p in zip(values, pieces, strict=True))
     shown = Print(prefix, described, int(more))
     lanes = low.chip.compute.wave
     at, fits = _reserve(low, shown.bytes(lanes))
@@ -47,13 +47,14 @@ def _pieces(low: Any, value: Any) -> list[Any]:
     return [low.as_bytes(build.pack([build.to_i64(number) if isinstance(value.type, ir.IndexType) else number]))]
 
 
-def _described(low: Any, value: Any, pieces: Sequence[Any]) -> PrintedValue:
+def _described(low: Any, value: Any, pieces: Sequence[Any], unsigned: bool) -> PrintedValue:
     kind = value.type
-    if isinstance(kind, ir.RankedTensorType):
-        layout = layout_text(kind) or ""
-        registers = low.layout(value).registers
-        return PrintedValue(element_name(kind.element_type), tuple(kind.shape), layout, len(pieces), registers)
-    return PrintedValue("i64" if isinstance(kind, ir.IndexType) else element_name(kind), (), "", 1, 1)
+    tile = isinstance(kind, ir.RankedTensorType)
+    name = "i64" if isinstance(kind, ir.IndexType) else element_name(kind.element_type if tile else kind)
+    name = name.replace("i", "u") if unsigned else name
+    if not tile:
+        return PrintedValue(name, (), "", 1, 1)
+    return PrintedValue(name, tuple(kind.shape), layout_text(kind) or "", len(pieces), low.layout(value).registers)
 
 
 def _reserve(low: Any, size: int) -> tuple[Any, Any]:
