@@ -12,6 +12,7 @@ from hkc.dialects.tile.lowering import MFMA
 from hkc.dialects.tile.shape import DIRECT, LDS_MAP, LDS_TRANSPOSED
 from hkc.dialects.translate import layout_text, record_type
 from hkc.dialects.types import TileType
+from hkc.dialects.wave.sync import ASSERTION
 from hkc.handover import Assertion, Choice, Conversion, Dot, Layouts, LdsAccess, LdsBuffer, Loop, Module, Tile
 from hkc.layout.synthesis import AccessProof
 from hkc.passes.explain import explained
@@ -24,8 +25,9 @@ from hkc.support.mlir import ir
 def read(module: Module) -> dict[str, Any]:
     """What the module shows, by the names of `Binary`'s fields, as far down as it is."""
     if "waves" in module.forms:
-        found = {"lds": lds_buffers(module), "loops": loops(module), "choices": choices(module)}
-        return {**found, "assertions": assertions(module)}
+        return {"lds": lds_buffers(module), "loops": loops(module), "choices": choices(module)}
+    if "llvm" in module.forms:
+        return {"assertions": assertions(module)}
     if "lds_mapped" in module.forms:
         return {"layouts": layouts(module)}
     return {}
@@ -43,9 +45,9 @@ def choices(module: Module) -> tuple[Choice, ...]:
 
 
 def assertions(module: Module) -> tuple[Assertion, ...]:
-    """What the assertions of all entry points say, by their places (wave IR)."""
-    traps = (op for op in walk(module.ir) if op.name == "hkc_wave.trap_unless")
-    found = ((span(op), str(op.attributes["message"].value)) for op in traps)
+    """What the assertions of all entry points say, by their places (LLVM's dialect)."""
+    traps = (op for op in walk(module.ir) if ASSERTION in op.attributes)
+    found = ((span(op), str(op.attributes[ASSERTION].value)) for op in traps)
     return tuple(dict.fromkeys(Assertion(at.line, at.column, said) for at, said in found if at))
 
 

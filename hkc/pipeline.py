@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from hkc.passes.define import Pass
 
 
+LINES = "ensure-debug-info-scope-on-llvm-func{emission-kind=LineTablesOnly}"
+"""MLIR's pass without which places get lost on the way to LLVM IR."""
+
+
 def compile_kernel(checked: Checked, arch: str, keep: Sequence[str] = (), debug: bool = False) -> Binary:
     """A checked kernel as a code object for one chip; `keep` names the stages whose text is wanted as well, `debug`
     embeds the line table.
@@ -44,13 +48,14 @@ def compile_module(source: Source, arch: str | None, keep: Sequence[str] = (), d
     """
     from hkc.dialects import header
     from hkc.passes.locate import quote
-    from hkc.support.mlir import context, ir
+    from hkc.support.mlir import UNNAMED, context, ir
 
     with context(), ir.Location.unknown(), quote(source):
         module = enter(source, arch)
         header.info(module.ir, module.chip.name)
         binary = _compile(module, keep, debug)
-    return replace(binary, lines=tuple(replace(line, file=source.name) for line in binary.lines))
+    named = (replace(line, file=source.name) if line.file == UNNAMED else line for line in binary.lines)
+    return replace(binary, lines=tuple(named))
 
 
 def _compile(module: Module, keep: Sequence[str], debug: bool) -> Binary:
@@ -63,7 +68,7 @@ def _compile(module: Module, keep: Sequence[str], debug: bool) -> Binary:
             raise HkcUsageError(Diagnostic("HK516", f"the module is beyond the stage `{stage}`"))
         module = run(module, passes)
         if stage in keep:
-            texts[stage] = str(module.ir)
+            texts[stage] = printed(module, debug)
         made |= decisions.read(module)
     info = interface(module)
     assembly = translate(module)
@@ -71,6 +76,11 @@ def _compile(module: Module, keep: Sequence[str], debug: bool) -> Binary:
         texts["llvm"] = assembly.llvm_ir
     binary = generate(assembly, info, "asm" in keep, debug)
     return replace(binary, texts={**texts, **binary.texts}, **made)
+
+
+def printed(module: Module, debug: bool) -> str:
+    """The text of a module; with `debug` every op says from where in the source it comes."""
+    return str(module.ir.operation.get_asm(enable_debug_info=debug)).rstrip("\n") + "\n"
 
 
 # 1. Text to a typed program.
@@ -203,8 +213,11 @@ def run(module: Module, passes: Sequence[Pass]) -> Module:
     return Module(module.ir, module.chip, held)
 
 
-def transform(source: Source, names: Sequence[str], arch: str | None = None, check_all: bool = False) -> str:
-    """The text of a module after passes, ours or MLIR's, by name; `check_all` verifies it after each, too.
+def transform(
+    source: Source, names: Sequence[str], arch: str | None = None, check_all: bool = False, debug: bool = False
+) -> str:
+    """The text of a module after passes, ours or MLIR's, by name; `check_all` verifies it after each, too. With `debug`
+    it has the places that ops come from.
 
     Raises `HkcError` HK471 to HK474 for a text that is no module of ours, HK475 for a pass that needs a form which the
     module has not; `HkcUsageError` HK476 for an unknown pass. Worker process only.
@@ -224,7 +237,7 @@ def transform(source: Source, names: Sequence[str], arch: str | None = None, che
         except ir.MLIRError as failure:
             raise refusal(failure, source) from None
         mark(module.ir, module.chip.name, module.forms)
-        return str(module.ir)
+        return printed(module, debug)
 
 
 def _step(module: Module, name: str) -> Module:
@@ -262,10 +275,11 @@ def described_forms() -> list[tuple[str, str]]:
 
 def translate(module: Module) -> Assembly:
     """The LLVM IR of a module that is in the LLVM dialect throughout."""
-    from hkc.support.mlir import llvm
+    from hkc.support.mlir import llvm, passmanager
 
     if "llvm" not in module.forms:
         raise HkcBug("a module that is not all LLVM can't be translated")
+    passmanager.PassManager.parse(f"builtin.module({LINES})").run(module.ir.operation)
     return Assembly(llvm.translate_module_to_llvmir(module.ir.operation), module.chip)
 
 

@@ -21,7 +21,7 @@ CONVERSIONS = (
     "builtin.module(canonicalize,cse,convert-scf-to-cf,convert-math-to-llvm,convert-ub-to-llvm,convert-vector-to-llvm,"
     "convert-arith-to-llvm{index-bitwidth=64},convert-cf-to-llvm{index-bitwidth=64},"
     "convert-func-to-llvm{index-bitwidth=64 use-bare-ptr-memref-call-conv=true},"
-    "reconcile-unrealized-casts,canonicalize,cse,ensure-debug-info-scope-on-llvm-func{emission-kind=LineTablesOnly})"
+    "reconcile-unrealized-casts,canonicalize,cse)"
 )
 
 UNUSED_INPUTS = (

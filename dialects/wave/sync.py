@@ -187,6 +187,10 @@ class WaitAsync(_Order):
         return []
 
 
+ASSERTION = "hkc.assertion"
+"""Attribute of an instruction that traps: what the assertion says."""
+
+
 @wave_op("trap_unless", pure=False)
 class TrapUnless(_Order):
     """Give up (a trap stops the whole launch) where the `condition` of any lane is false. The `message` is for who
@@ -206,7 +210,11 @@ class TrapUnless(_Order):
         # comment keeps traps of different places apart, else LLVM makes one of them and forgets where it is. What the
         # wave has stored, such as what it printed, is there first.
         text = b.text(f"s_waitcnt vmcnt(0)\ns_trap 2 ; {b.place(op)}")
-        effects = {"has_side_effects": b.unit(), "constraints": b.text("~{memory}")}
+        effects = {
+            "has_side_effects": b.unit(),
+            "constraints": b.text("~{memory}"),
+            ASSERTION: op.attributes["message"],
+        }
         b.if_else(operands[0], [], list, lambda: b.op("llvm.inline_asm", asm_string=text, **effects))
         return []
 

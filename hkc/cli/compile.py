@@ -46,7 +46,12 @@ def add(commands: Commands) -> None:
         metavar="STAGE,…",
         help="what to write: tile, wave, rocdl (MLIR), llvm, asm, hsaco (default: hsaco)",
     )
-    it.add_argument("-g", "--debug", action="store_true", help="keep the line table inside the code object, as DWARF")
+    it.add_argument(
+        "-g",
+        "--debug",
+        action="store_true",
+        help="keep the line table inside the code object, as DWARF, and the places of ops in the texts of modules",
+    )
     it.add_argument("--report", choices=("text", "json"), help="print resources, arguments and decisions per chip")
     it.add_argument("--explain", choices=("layouts",), help="say how layouts and LDS swizzles were chosen")
     it.add_argument("--fail-on-spill", action="store_true", help="fail where registers are spilled to memory")

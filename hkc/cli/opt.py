@@ -48,6 +48,7 @@ def add(commands: Commands) -> None:
     )
     it.add_argument("--arch", metavar="CHIP", help="the chip (default: the one that the module names)")
     it.add_argument("-o", "--output", type=Path, metavar="FILE", help="where the text goes (default: standard output)")
+    it.add_argument("-g", "--debug", action="store_true", help="print the places in the source that ops come from")
     it.add_argument("--list", action=_List, nargs=0, help="print all passes in the pipeline's order, and leave")
 
 
@@ -61,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
 
     source = Source("-", sys.stdin.read()) if options.file == "-" else read(options.file)
     chip = load(options.arch).name if options.arch is not None else None
-    arguments = (source, options.passes, chip, options.verify)
+    arguments = (source, options.passes, chip, options.verify, options.debug)
     text = worker.call("hkc.pipeline:transform", *arguments, replay={"module.mlir": source.text})
     if options.output is None:
         print(text, end="")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import shutil
 import subprocess
@@ -191,3 +192,37 @@ def test_a_crash_in_a_pass_is_contained(hkc: Hkc) -> None:
     assert ran.code == 70 and "reproducer: " in ran.err
     (folder,) = Path().glob("hkc-bug-*")
     assert (folder / "module.mlir").read_text() == Path("x.mlir").read_text()
+
+
+FAILS = """kernel total(A: global[f32, M, N], B: global[f32, M], n: i32):
+    i = tile_ids(cdiv(M, 16)) * 16
+    acc = zeros[f32, 16]
+    for k in range(0, N, 64):
+        acc += sum(load(A, [i, k], [16, 64]), axis=1)
+        assert n < 3, "few"
+    store(B, [i], acc)
+"""
+
+
+@pytest.mark.parametrize("places", [(), ("-g",)], ids=["plain", "with places"])
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_module_knows_its_lines_and_assertions(stage: str, places: tuple[str, ...], hkc: Hkc) -> None:
+    """Those of the module's own text, or with -g those of the kernel that it comes from."""
+    import numpy as np
+
+    Path("t.hk").write_text(FAILS)
+    assert hkc("compile", "t.hk", "--arch", CHIPS[0], "--emit", f"{stage},hsaco", *places).code == 0
+    name = f"t.{CHIPS[0]}.{stage}.mlir"
+    printed = Path(name).read_text()
+    assert hkc("opt", name, "--verify", *places).out == printed
+    assert hkc("compile", name, "--arch", CHIPS[0], "-o", "again").code == 0
+    direct, again = (json.loads(Path(d, f"t.{CHIPS[0]}.lines.json").read_text()) for d in (".", "again"))
+    assert again["source"] == ("t.hk" if places else name) and len(again["rows"]) > 5
+    assert (again["rows"] == direct["rows"]) is bool(places)
+    with pytest.raises(hkc_.HkcError) as caught:
+        hkc_.compile(name)(np.ones((3, 100), np.float32), n=4, device="emulator")
+    (diagnostic,) = caught.value.diagnostics
+    assert (diagnostic.code, diagnostic.message) == ("HK720", "assertion failed: few")
+    at = diagnostic.spans[0]
+    assert at.source.name == again["source"]
+    assert (at.line, at.column) == (6, 9) if places else "trap" in printed.splitlines()[at.line - 1] or stage == "tile"
