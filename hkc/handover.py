@@ -46,6 +46,16 @@ class Resources:
     scratch: int
     lds_bytes: int
 
+    @property
+    def spills(self) -> bool:
+        """Whether anything that belongs in registers is kept elsewhere."""
+        return bool(self.vgpr_spills or self.sgpr_spills or self.scratch)
+
+    @property
+    def spilled(self) -> str:
+        """The same in words."""
+        return f"{self.vgpr_spills} VGPRs and {self.sgpr_spills} SGPRs ({self.scratch} B scratch)"
+
 
 @dataclass(frozen=True)
 class LdsAccess:

@@ -134,28 +134,33 @@ class Window:
             return self._assemble(1, lambda run: self._load_general(run, fill))
         offsets, unknown = self.unmasked(zero)
 
+        def plain() -> list[Any]:
+            own, uniform = self.apart(offsets)
+            return self._assemble(self.width(), lambda run: self._load_buffer(run, self.reach(run, own), *uniform))
+
         if not unknown:
-            return self._load_within(offsets, self.width())
+            return plain()
         kind = build.vector_type(self.layout.registers, self.tensor.element)
-        plain = lambda: self._load_within(offsets, self.width())  # noqa: E731
-        masked = lambda: self._masked_here(offsets, fill, zero)  # noqa: E731
+        masked = lambda: self._masked(offsets, fill, zero)  # noqa: E731
         return build.if_else(build.both(*unknown), [kind] * len(self.origins), plain, masked)
 
-    def _load_within(self, offsets: list[Any], width: int) -> list[Any]:
-        """The tile by so many elements, each access all inside the tensor or all outside, where it reads as 0."""
-        own, uniform = self.apart(offsets)
-        return self._assemble(width, lambda run: self._load_buffer(run, self.reach(run, own), *uniform))
-
-    def _masked_here(self, offsets: list[Any], fill: Any, zero: bool) -> list[Any]:
-        """The tile element by element. Which of them lie inside is found out here and now: kept for all trips of a
-        loop it would take a pair of scalar registers for each. Nor is it kept until they are there, where `fill` is
-        what a buffer gives for those outside."""
+    def _masked(self, offsets: list[Any], fill: Any, zero: bool) -> list[Any]:
+        """The tile element by element. No mask is kept until its element is there where `fill` is what a buffer gives
+        for those outside."""
         here = copy.copy(self)
-        here.counts = [self.low.held_here(count) for count in self.counts]
-        if zero:
-            here.clamped = [*self.clamped, len(self.shape) - 1]
-            return here._load_within(offsets, 1)
-        return here._assemble(1, lambda run: here._load_masked(run, fill))
+        here.clamped = [*self.clamped, len(self.shape) - 1]
+        own, uniform = self.apart(offsets)
+
+        def load(run: Run) -> Any:
+            if run.register == 0:
+                # Which elements of a fragment lie inside is found out here and now: kept for others, or for all trips
+                # of a loop, it takes a pair of scalar registers for each.
+                here.counts = [self.low.held_here(count) for count in self.counts]
+            if zero:
+                return self._load_buffer(run, here.reach(run, own), *uniform)
+            return here._load_masked(run, fill)
+
+        return self._assemble(1, load)
 
     def unmasked(self, zero: bool) -> tuple[list[Any], list[Any]]:
         """How the tile is read without masks: at these offsets, where these conditions hold. None is needed where what

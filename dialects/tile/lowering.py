@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from hkc.dialects import build
@@ -187,10 +186,15 @@ class TileLowering(Scalars):
         last = build.index(1)
         for extent, stride in zip(tensor.extents, tensor.strides, strict=True):
             last = build.add(last, build.mul(build.sub(extent, 1), stride))
-        extents = map(build.to_i32, tensor.extents)
-        empty = build.cmp("eq", functools.reduce(partial(build.binary, "minui"), extents), 0)
-        size = build.to_i64(build.select(empty, build.index(0), build.mul(last, tensor.itemsize)))
-        return create(Buffer, tensor.pointer, size, results=[ir.Type.parse(OpaqueType(BUFFER).text)]).result
+        size = build.mul(last, tensor.itemsize)
+        extents = [build.to_i32(extent) for extent in tensor.extents]
+        while extents:
+            # Two at a time: the least of three is a vector instruction, behind which no descriptor stays scalar.
+            least = functools.reduce(lambda a, b: build.binary("minui", a, b), extents[-2:])
+            size = build.select(build.cmp("eq", least, 0), build.index(0), size)
+            extents = extents[:-2]
+        kind = ir.Type.parse(OpaqueType(BUFFER).text)
+        return create(Buffer, tensor.pointer, build.to_i64(size), results=[kind]).result
 
     def window(self, tensor: Any, tile: Any, offsets: Sequence[Any], op: Any) -> Any:
         """The part of a global argument that a tile covers in `op`; see `hkc.dialects.tile.access`."""

@@ -54,17 +54,23 @@ def add(commands: Commands) -> None:
     )
     it.add_argument("--report", choices=("text", "json"), help="print resources, arguments and decisions per chip")
     it.add_argument("--explain", choices=("layouts",), help="say how layouts and LDS swizzles were chosen")
-    it.add_argument("--fail-on-spill", action="store_true", help="fail where registers are spilled to memory")
+    it.add_argument(
+        "--fail-on-spill",
+        action=argparse.BooleanOptionalAction,
+        help="fail where registers are spilled to memory (default: of hkc's own kernels)",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
     """Compile, then write all files, then report."""
     api.warm_up()
+    from hkc.kernels.files import FOLDER
     from hkc.support.files import write_all
 
     kernels = _compiled(options)
     stem = _stem(options.file)
-    _report_spills(kernels, options.fail_on_spill)
+    own = options.file.resolve().parent == FOLDER
+    _report_spills(kernels, own if options.fail_on_spill is None else options.fail_on_spill)
     if options.explain and options.report != "text":
         _explain(kernels, sys.stderr if options.report == "json" else sys.stdout)
     files = [kernel.files(options.output, stem, options.emit) for kernel in kernels]
@@ -122,10 +128,10 @@ def _report_spills(kernels: Sequence[api.CompiledKernel], fail: bool) -> None:
     from hkc.support.errors import error
 
     found = [
-        f"`{symbol}` for {kernel.arch} spills {r.vgpr_spills} VGPRs and {r.sgpr_spills} SGPRs ({r.scratch} B scratch)"
+        f"`{symbol}` for {kernel.arch} spills {taken.spilled}"
         for kernel in kernels
-        for symbol, r in kernel.resources.items()
-        if r.vgpr_spills or r.sgpr_spills or r.scratch
+        for symbol, taken in kernel.resources.items()
+        if taken.spills
     ]
     if found and fail:
         raise error("HK518", "; ".join(found), hint="smaller tiles or more waves need fewer registers")

@@ -31,9 +31,8 @@ def compiled(name: str, arch: str, aligned: bool = False, **constants: Any) -> C
     made = api.compile(path(name), arch, **constants)
     for entry in made.info.entries[: 1 if aligned else None]:
         symbol, taken = entry.symbol, made.resources[entry.symbol]
-        if taken.vgpr_spills or taken.scratch:
-            message = f"`{symbol}` spills {taken.vgpr_spills} vector registers of {arch}"
-            raise error(SPILLS, message, hint="choose smaller tiles")
+        if taken.spills:
+            raise error(SPILLS, f"`{symbol}` for {arch} spills {taken.spilled}", hint="choose smaller tiles")
     return made
 
 

@@ -32,7 +32,7 @@ def lines() -> Iterator[str]:
             found = api.compile(path(kernel), arch, BM=rows, BN=columns, BK=depth, **values)
         except HkcError:
             continue  # more than the chip has
-        sound = [not (r.vgpr_spills or r.scratch) for r in (found.resources[e.symbol] for e in found.info.entries)]
+        sound = [not found.resources[e.symbol].spills for e in found.info.entries]
         if sound[0]:
             entries = "all" if all(sound) else "aligned"
             yield f"{arch},{kernel},{width},{rows},{columns},{depth},{waves},{entries},{found.vgpr},{found.lds_bytes}"

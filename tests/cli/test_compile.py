@@ -10,6 +10,7 @@ import pytest
 
 from hkc import api
 from hkc.handover import Resources
+from hkc.kernels import path
 from hkc.machine.codeobject import CodeObject
 
 Command = Callable[..., Any]
@@ -89,6 +90,22 @@ def test_spills_are_reported_and_refused(hkc: Command, examples: Path, monkeypat
     assert not list(Path().iterdir())
     warned = hkc(*call)
     assert (warned.code, warned.err) == (0, f"warning: {text}\n")
+
+
+def test_kernels_of_hkc_itself_must_not_spill(hkc: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    build = api.build
+
+    def spilling(*args: Any) -> Any:
+        kernel = build(*args)
+        kernel.resources["sum_splits"] = Resources(64, 0, 100, 0, 1, 0, 0)
+        return kernel
+
+    monkeypatch.setattr(api, "build", spilling)
+    call = ("compile", path("sum_splits"), "--arch", "gfx942")
+    refused = hkc(*call)
+    assert (refused.code, "HK518" in refused.err, refused.out) == (1, True, "")
+    warned = hkc(*call, "--no-fail-on-spill")
+    assert (warned.code, "warning: `sum_splits` for gfx942 spills 0 VGPRs and 1 SGPRs" in warned.err) == (0, True)
 
 
 def test_layouts_are_explained(hkc: Command, examples: Path) -> None:
