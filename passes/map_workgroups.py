@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hkc.dialects import build
-from hkc.dialects.forms import kernels, walk
+from hkc.dialects.forms import ENTRY, kernels, walk
 from hkc.dialects.load import create
 from hkc.dialects.translate import plain, record_type
 from hkc.dialects.types import TileType
@@ -45,6 +45,7 @@ class MapWorkgroups(Pass):
     """
 
     name: ClassVar[str] = "map_workgroups"
+    needs: ClassVar[frozenset[str]] = frozenset({"entries"})
     gives: ClassVar[frozenset[str]] = frozenset({"numbered"})
 
     def run(self, module: Any, chip: Chip) -> None:
@@ -95,11 +96,13 @@ def _greatest(a: _Number, b: int) -> _Number:
 def _places(function: Any, op: Any, chiplets: Chiplets) -> list[Any]:
     """The tile ids that a `tile_id` or `tile_at` gives. Workgroups are few enough for 32 bits, whose division is short;
     tiles may not be."""
-    of_launch = op.name == "hkc_tile.tile_id"
+    of_launch, by_rows = op.name == "hkc_tile.tile_id", plain(op.attributes["order"]) == "rows"
     number, *extents = [create(WorkgroupId).result, *op.operands] if of_launch else op.operands
-    cast, back = (build.to_i32, build.to_index) if of_launch else (lambda value: value, lambda value: value)
+    # Offsets of 64 bits take more registers if they begin with ids of 32.
+    wide = not of_launch or (by_rows and ir.StringAttr(function.attributes[ENTRY]).value == "general")
+    cast, back = (_same, _same) if wide else (build.to_i32, build.to_index)
     dims = [_Number(cast(e)) for e in extents]
-    if plain(op.attributes["order"]) == "rows":
+    if by_rows:
         return [back(n.value) for n in rows(_Number(cast(number)), dims)]
     chunk = _option(op, "chunk") or chiplets.at_once
     window = _constant(_option(op, "window"), dims[0]) if _option(op, "window") else None
@@ -107,6 +110,10 @@ def _places(function: Any, op: Any, chiplets: Chiplets) -> list[Any]:
         window = _window(function, op, chiplets, chunk, dims[0])
     found = chiplet(_Number(cast(number)), dims, chiplets.count, _constant(chunk, dims[0]), window, _least)
     return [back(n.value) for n in found]
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 def _option(op: Any, name: str) -> int:

@@ -202,7 +202,8 @@ class TileLowering(Scalars):
 
         at = [self.scalar(o) for o in offsets]
         assured = frozenset(int(d) for d in op.attributes.get(INSIDE, ()))
-        behind = frozenset(d for d, o in enumerate(offsets) if nonnegative(o))
+        narrow = self.entry == "aligned"
+        behind = frozenset(d for d, o in enumerate(offsets) if narrow and nonnegative(o))
         return Window(
             self, self.tensors[tensor], self.layout(tile), self.shape(tile), at, divisor(offsets[-1]),
             assured, behind, VECTORS in op.attributes,
