@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 from contract import as_module
 
-import hkc.dialects.tile  # noqa: F401
+import hkc
+import hkc.dialects.tile
 from hkc.dialects.define import TILE_DIALECT
 from hkc.dialects.manual import made
 from hkc.support import worker
-from hkc.support.errors import HkcBug
+from hkc.support.errors import HkcBug, Source
+from hkc.targets.chip import names
 
 IRDL = Path(__file__).parents[2] / "dialects" / "tile.irdl"
 FOLDERS = "/usr/lib/llvm-22/bin:/usr/lib/llvm-23/bin"
@@ -57,6 +59,19 @@ def test_a_stock_mlir_opt_reads_every_example() -> None:
 def test_a_stock_mlir_opt_refuses_what_the_definition_refuses(body: str, why: str) -> None:
     result = mlir_opt(as_module(body))
     assert result.returncode == 1 and why in result.stderr, result.stderr
+
+
+@needs_mlir_opt
+@pytest.mark.parametrize("path", sorted((IRDL.parents[1] / "examples").glob("*.hk")), ids=lambda p: p.stem)
+def test_a_stock_mlir_opt_reads_whole_kernels(path: Path) -> None:
+    """As the front end makes them, and with their layouts."""
+    for chip in names():
+        text = hkc.compile(path, chip, keep=["tile"]).texts["tile"]
+        assert mlir_opt(text).returncode == 0
+        passes = ["split_entries", "peel_ragged_loops", "stage_cuts", "select_layouts"]
+        laid_out = worker.call("hkc.pipeline:transform", Source("x.mlir", text), passes)
+        result = mlir_opt(laid_out)
+        assert result.returncode == 0 and "#hkc_tile.layout" in result.stdout, result.stderr
 
 
 @needs_mlir_opt
