@@ -1,10 +1,11 @@
 """Kernels of other compilers on the emulator: compiled without a GPU, executed, compared with NumPy.
 
-    python bench/foreign_kernels.py --install DIR      makes an environment with the peers in DIR (1.5 GB), once
-    python bench/foreign_kernels.py --env DIR          compiles, runs, prints the table (HKC_PEERS names DIR too)
+    python bench/foreign_kernels.py                    compiles, runs, prints the table
+    python bench/foreign_kernels.py --env DIR          with the peers of that environment (HKC_PEERS names DIR too)
     python bench/foreign_kernels.py --from FOLDER      runs what an earlier `--keep FOLDER` compiled
 
-The peers are no dependencies of hkc: without them this says what is missing, and exits with 1.
+The peers are no dependencies of hkc. The first run makes an environment with them in `build/peers` (1.5 GB), or where
+`--install DIR` says. Exits with 1 where something is missing or wrong.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -31,6 +33,7 @@ from hkc import emulate  # noqa: E402
 from hkc.support.errors import HkcError  # noqa: E402
 
 CHIPS = ("gfx942", "gfx950")
+ENVIRONMENT = HERE.parent / "build" / "peers"
 PEERS = {"triton": ("triton==3.9.0",), "iree": ("--no-deps", "iree-base-compiler==3.13.0", "numpy", "sympy", "mpmath")}
 """What pip installs for each; IREE's runtime needs are numpy and sympy alone."""
 
@@ -54,10 +57,15 @@ class Row:
 
 
 def install(folder: Path) -> None:
-    """Make a virtual environment that holds the peers."""
-    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    for words in PEERS.values():
-        subprocess.run([folder / "bin" / "pip", "install", "--quiet", *words], check=True)
+    """Make a virtual environment that holds the peers, all or nothing."""
+    print(f"making an environment with {' and '.join(PEERS)} in {folder}", file=sys.stderr)
+    try:
+        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+        for words in PEERS.values():
+            subprocess.run([folder / "bin" / "pip", "install", "--quiet", *words], check=True)
+    except (subprocess.CalledProcessError, KeyboardInterrupt):
+        shutil.rmtree(folder, ignore_errors=True)
+        raise SystemExit("the peers can't be installed") from None
 
 
 def compile_all(python: Path, target: Path, peers: list[str], chips: list[str], only: str) -> list[str]:
@@ -135,8 +143,8 @@ HEAD = "peer   version kernel            chip    shape            instr. seconds
 def options() -> argparse.Namespace:
     """The command line."""
     it = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    it.add_argument("--install", type=Path, metavar="DIR", help="make the environment and stop")
-    it.add_argument("--env", type=Path, metavar="DIR", default=os.environ.get("HKC_PEERS"), help="the environment")
+    it.add_argument("--install", type=Path, metavar="DIR", help="make an environment and stop")
+    it.add_argument("--env", type=Path, metavar="DIR", default=os.environ.get("HKC_PEERS"), help="use this one")
     it.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the compiled kernels")
     it.add_argument("--from", type=Path, metavar="FOLDER", dest="source", help="run kernels compiled earlier")
     it.add_argument("--peer", choices=tuple(PEERS), action="append", help="default: all")
@@ -158,10 +166,10 @@ def main() -> int:
         folder.mkdir(parents=True, exist_ok=True)
         missing = []
         if asked.source is None:
-            if asked.env is None:
-                print("no environment with the peers: use --install DIR, then --env DIR", file=sys.stderr)
-                return 1
-            missing = compile_all(Path(asked.env) / "bin" / "python", folder, peers, chips, asked.only)
+            if asked.env is None and not ENVIRONMENT.exists():
+                install(ENVIRONMENT)
+            python = Path(asked.env or ENVIRONMENT) / "bin" / "python"
+            missing = compile_all(python, folder, peers, chips, asked.only)
         rows = []
         if not asked.json:
             print(HEAD)
