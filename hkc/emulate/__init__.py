@@ -2,13 +2,18 @@
 
 ::
 
-    from hkc import emulate
+    import hkc
 
     out = np.empty_like(x)
-    result = emulate.run("add.hsaco", x, y, emulate.Output(out), x.size, grid=8, block=256)
+    result = hkc.emulate("add.hsaco", x, y, hkc.emulate.Output(out), x.size, grid=8, block=256)
 
-`run` packs NumPy arrays and numbers for any kernel; `launch` is what lies beneath: memory and argument bytes.
+To call the module is to call its `run`, which packs NumPy arrays and numbers for any kernel; `launch` is what lies
+beneath: memory and argument bytes.
 """
+
+import sys
+from types import ModuleType
+from typing import Any
 
 from hkc.emulate.call import Output, explicit, read, run
 from hkc.emulate.debug import Break, Trace, Watch
@@ -37,3 +42,11 @@ __all__ = [
     "read",
     "run",
 ]
+
+
+class _Callable(ModuleType):
+    def __call__(self, *arguments: Any, **options: Any) -> Result:
+        return run(*arguments, **options)
+
+
+sys.modules[__name__].__class__ = _Callable

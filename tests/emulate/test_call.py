@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from emulated import CHIPS, compile_ir
 
+import hkc
 from hkc import emulate
 from hkc.machine.codeobject import CodeObject
 from hkc.support.errors import HkcError, HkcUsageError
@@ -92,6 +93,19 @@ def test_globals_relocations_and_several_kernels(version: int, arch: str) -> Non
     assert out.tolist() == [10, 20, 30, 40] * 16
     emulate.run(code, out, kernel="count", block=64)
     assert sorted(out.tolist()) == [5 + 30 * i for i in range(64)]
+
+
+def test_the_module_can_be_called(tmp_path: Path) -> None:
+    path = tmp_path / "k.hsaco"
+    path.write_bytes(
+        compile_ir(
+            "define amdgpu_kernel void @k(ptr addrspace(1) %p) { store i32 7, ptr addrspace(1) %p\n ret void }",
+            "gfx942",
+        )
+    )
+    out = np.zeros(1, np.int32)
+    result = hkc.emulate(path, hkc.emulate.Output(out), block=64)  # type: ignore[operator]
+    assert isinstance(result, hkc.emulate.Result) and out[0] == 7
 
 
 def test_globals_live_as_long_as_the_memory() -> None:
