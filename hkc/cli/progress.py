@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
@@ -44,7 +45,9 @@ class Progress:
         while not self._over.wait(wait):
             part, phrase = self._now
             bar, seconds = "#" * int(_WIDTH * part), time.monotonic() - self._began
-            sys.stderr.write(f"\r{self._what} [{bar:{_WIDTH}}] {part:4.0%} {seconds:.0f} s ({phrase})\033[K")
+            line = f"{self._what} [{bar:{_WIDTH}}] {part:4.0%} {seconds:.0f} s ({phrase})"
+            room = (os.get_terminal_size(sys.stderr.fileno()).columns or 80) - 1  # a line that wraps can't be redrawn
+            sys.stderr.write(f"\r{line[:room]}\033[K")
             sys.stderr.flush()
             wait = _PERIOD
         if wait == _PERIOD:

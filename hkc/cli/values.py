@@ -108,8 +108,10 @@ def _random(kind: DType, shape: tuple[int, ...], source: np.random.Generator, wo
 def _file(name: str, path: str) -> Given:
     try:
         array = np.ascontiguousarray(np.load(Path(path), allow_pickle=False))
-    except (OSError, ValueError, EOFError) as problem:
-        raise error("HK520", f"can't read `{path}`: {problem}") from None
+    except OSError as problem:
+        raise error("HK520", f"can't read `{path}`: {problem.strerror or problem}") from None
+    except (ValueError, EOFError):
+        raise error("HK520", f"`{path}` is no .npy file of numbers") from None
     if name:
         kind = _dtype(name)
         if array.dtype.itemsize != kind.numpy.itemsize:
