@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hkc.dialects.types import GlobalType, IndexType, ScalarType
@@ -187,7 +187,8 @@ class Signature:
             raise error("HK307", f"`{word.name}` can't be `{binding.value.text}`", binding.value.span, hint=hint)
         value = compile_time(binding.value, self.names, "a hint")
         if not isinstance(value, int) or isinstance(value, bool) or value not in legal:
-            raise error("HK307", f"`{word.name}` can't be {describe(value)}", binding.value.span, hint=hint)
+            near = _nearest(value, legal)
+            raise error("HK307", f"`{word.name}` can't be {describe(value)}", binding.value.span, hint=f"{hint}{near}")
         return value
 
     def _align_all(self, binding: syntax.Binding) -> None:
@@ -211,3 +212,12 @@ def _word(expr: syntax.Expr, legal: tuple[int | str, ...], pattern: str) -> str 
     """The word that a hint's value is, or its text of a certain form; in Python words stand in quotes."""
     word = expr.name if isinstance(expr, syntax.Name) else expr.text if isinstance(expr, syntax.Text) else None
     return word if word is not None and (word in legal or re.fullmatch(pattern, word)) else None
+
+
+def _nearest(value: object, legal: Sequence[int | str]) -> str:
+    """Which of the legal numbers lie next to one that is not, to be added to a list of them."""
+    if not isinstance(value, int):
+        return ""
+    numbers = [n for n in legal if isinstance(n, int)]
+    around = [*[n for n in numbers if n < value][-1:], *[n for n in numbers if n > value][:1]]
+    return f"; the nearest {'are' if len(around) > 1 else 'is'} {' and '.join(map(str, around))}" if around else ""

@@ -16,6 +16,7 @@ from hkc.passes.define import Pass
 from hkc.passes.explain import Option, explain
 from hkc.passes.locate import refuse
 from hkc.passes.place_waits import COPY, READS
+from hkc.passes.registers import ADDRESSES, Peak, budget, registers
 from hkc.passes.requests import requested
 from hkc.passes.schedule_choice import mfma_clocks
 from hkc.passes.select_layouts import WAVES
@@ -99,7 +100,7 @@ def _run(function: Any, chip: Chip) -> None:
     found = [(op, parts) for op in loops if (parts := _split(op)) is not None]
     if not found:
         why = "no loop of this kernel brings tiles through LDS in a way that can go ahead of its trips"
-        _refuse(function, requested(function, "stages"), why)
+        _refuse(function, requested(function, "stages"), why, "leave it out")
     for op, parts in found:
         _pipeline(function, op, parts, chip)
 
@@ -114,15 +115,19 @@ def _split(loop: Any) -> Parts | None:
     if any(len(op.regions) for op in body) or not (write or copies) or not reads:
         return None
     needed = _slice([*write, *copies], body)
-    ahead = [op for op in body if op in needed or op.name == COPY]
+    packing = _users([op for op in needed if op.name == FETCH], needed)
+    filling = [op for op in body if op.name == WRITE or op in packing]
+    ahead = [op for op in body if (op in needed and op not in packing) or op.name == COPY]
     carried = set(list(block.arguments)[1:])
-    if any(o in carried for op in ahead for o in op.operands) or not all(map(_movable, ahead)):
+    if any(o in carried for op in (*ahead, *packing) for o in op.operands) or not all(
+        map(_movable, (*ahead, *packing))
+    ):
         return None
-    gone = {op for op in ahead if op.name in (FETCH, COPY)} | set(write)
+    gone = {op for op in ahead if op.name in (FETCH, COPY)} | set(filling)
     compute = [op for op in body if op not in gone]
     if any(_comes_from(o, gone) for op in compute for o in op.operands):
         return None
-    return Parts(tuple(ahead), tuple(write), tuple(compute), compute.index(reads[0]) + 1, bool(copies))
+    return Parts(tuple(ahead), tuple(filling), tuple(compute), compute.index(reads[0]) + 1, bool(copies))
 
 
 def _movable(op: Any) -> bool:
@@ -144,6 +149,17 @@ def _slice(roots: Iterable[Any], body: list[Any]) -> set[Any]:
     return wanted
 
 
+def _users(roots: Iterable[Any], within: set[Any]) -> set[Any]:
+    """The ops of a set that compute with the results of `roots`, directly or not."""
+    found: set[Any] = set()
+    work = list(roots)
+    while work:
+        users = {use.owner.operation for result in work.pop().results for use in result.uses} & within - found
+        found |= users
+        work += users
+    return found
+
+
 def _buffers(parts: Parts) -> list[Any]:
     """The LDS buffers that a loop fills."""
     filling = [op for op in (*parts.ahead, *parts.write) if op.name in BUFFER]
@@ -153,14 +169,19 @@ def _buffers(parts: Parts) -> list[Any]:
 def _pipeline(function: Any, loop: Any, parts: Parts, chip: Chip) -> None:
     stages, buffers = requested(function, "stages"), _buffers(parts)
     if _overlap(buffers):
-        _refuse(function, stages, "buffers of its loop share bytes of LDS")
+        _refuse(function, stages, "buffers of its loop share bytes of LDS", "leave it out, or use smaller tiles")
         return
     used, size = _lds_end(function), sum(map(_padded, buffers))
     distance = _distance(function, parts, used + 2 * size, chip) if stages is None else stages - 1
     room = used + distance * size <= chip.lds.bytes
     if not room and parts.copies:
         needed = used + distance * size
-        _refuse(function, stages, f"it needs {needed} bytes of LDS, and {chip.name} has {chip.lds.bytes}")
+        _refuse(
+            function, stages, f"it needs {needed} bytes of LDS, and {chip.name} has {chip.lds.bytes}", "fewer stages"
+        )
+        return
+    if stages is None and (reason := _too_many_registers(function, parts, chip)):
+        explain(function, loop, "loop", Option(f"tiles don't come in ahead: {reason}"))
         return
     if distance:
         where = f"{distance + 1} buffers of {size} bytes in LDS" if room else f"registers and {size} bytes of LDS"
@@ -178,10 +199,19 @@ def _distance(function: Any, parts: Parts, needed: int, chip: Chip) -> int:
     return 2 if parts.copies and sharing > 1 and clocks < MEMORY and needed <= chip.lds.bytes else 1
 
 
-def _refuse(function: Any, stages: int | None, why: str) -> None:
+def _too_many_registers(function: Any, parts: Parts, chip: Chip) -> str | None:
+    """Why a wave has no registers for tiles on their way, beside all that it holds already; None where it has."""
+    waves = ir.IntegerAttr(function.attributes[WAVES]).value
+    limit = budget(waves, chip, requested(function, "waves_per_eu"))
+    fetched = sum(registers(result) for op in parts.ahead if op.name == FETCH for result in op.results)
+    needed = Peak(function).registers + ADDRESSES + fetched
+    return f"they would take {fetched} registers, {needed} with all others of {limit}" if needed > limit else None
+
+
+def _refuse(function: Any, stages: int | None, why: str, hint: str) -> None:
     """What was asked for and can't be is an error; what was not asked for is left out."""
     if stages is not None:
-        raise refuse(function, "HK450", f"`stages={stages}` can't be honoured: {why}", hint="fewer stages")
+        raise refuse(function, "HK450", f"`stages={stages}` can't be honoured: {why}", hint=hint)
 
 
 def _replace(loop: Any, trips: Trips) -> None:

@@ -48,6 +48,22 @@ def test_no_branch_and_no_mask(product: tuple[str, CompiledKernel]) -> None:
     assert not kernel.resources[kernel.symbol].spills
 
 
+def test_tiles_come_in_ahead(product: tuple[str, CompiledKernel]) -> None:
+    """Also those that lanes take to LDS in other runs than they come in, as pieces of several fetches."""
+    _, kernel = product
+    said = [choice.chosen for choice in kernel.binary.choices if choice.subject == "loop"]
+    assert any(text.startswith("tiles come in 1 trip(s) ahead, through 2 buffers") for text in said)
+
+
+def test_tiles_wait_in_memory_where_registers_would_not_suffice() -> None:
+    """Code generators take minutes over kernels with far too many registers."""
+    kernel = hkc.compile(gemm("TN").replace("N]):", "N]) with waves=1:"), "gfx950", T="f32", BM=128, BN=96, BK=64)
+    said = [choice.chosen for choice in kernel.binary.choices if choice.subject == "loop"]
+    assert "tiles don't come in ahead: they would take 224 registers, 671 with all others of 512" in said
+    a, b, exact = operands("TN", "f32", 128, 96, 128)
+    assert np.array_equal(kernel(a, b, device="emulator"), exact)
+
+
 @pytest.mark.parametrize("size", [(256, 256, 64), (200, 136, 72), (130, 72, 33), (3, 100, 40)])
 def test_every_size_is_exact(product: tuple[str, CompiledKernel], size: tuple[int, int, int]) -> None:
     form, kernel = product
