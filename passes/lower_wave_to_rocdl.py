@@ -10,12 +10,16 @@ from hkc.dialects.forms import kernels, walk
 from hkc.dialects.types import OpaqueType
 from hkc.dialects.wave.lds import buffer_map
 from hkc.dialects.wave.rocdl import LDS_SYMBOL, Rocdl
+from hkc.layout.text import by
 from hkc.passes.define import Pass
-from hkc.passes.locate import refuse
+from hkc.passes.locate import refuse, span
 from hkc.passes.requests import requested
 from hkc.passes.select_layouts import WAVES
+from hkc.support.errors import Note
 from hkc.support.mlir import ir, passmanager
 from hkc.targets.chip import FEATURES, Chip
+
+ALLOC = "hkc_wave.lds_alloc"
 
 CONVERSIONS = (
     "builtin.module(canonicalize,cse,convert-scf-to-cf,convert-math-to-llvm,convert-ub-to-llvm,convert-vector-to-llvm,"
@@ -55,7 +59,7 @@ class LowerWaveToRocdl(Pass):
     drops: ClassVar[frozenset[str]] = frozenset({"waves", "entries", "numbered"})
 
     def run(self, module: Any, chip: Chip) -> None:
-        lds = max((_lds_bytes(function) for function in kernels(module)), default=0)
+        lds = max((_lds_bytes(function, chip) for function in kernels(module)), default=0)
         for function in kernels(module):
             with function.location:
                 top = ir.InsertionPoint.at_block_begin(function.regions[0].blocks[0])
@@ -72,13 +76,25 @@ def _waves(function: Any) -> int:
     return int(ir.IntegerAttr(function.attributes[WAVES]).value)
 
 
-def _lds_bytes(function: Any) -> int:
-    ends = [0]
-    for op in walk(function):
-        if op.name == "hkc_wave.lds_alloc":
-            size = buffer_map(OpaqueType(str(op.results[0].type))).bytes
-            ends.append(op.attributes["offset"].value + size)
-    return max(ends)
+def _lds_bytes(function: Any, chip: Chip) -> int:
+    """The bytes of LDS up to the end of the last buffer. Raises HK453 where a workgroup has fewer: offsets written by
+    hand may lie anywhere."""
+    found = {op: buffer_map(OpaqueType(str(op.results[0].type))) for op in walk(function) if op.name == ALLOC}
+    ends = {op: int(op.attributes["offset"].value) + lds.bytes for op, lds in found.items()}
+    size = max(ends.values(), default=0)
+    if size <= chip.lds.bytes:
+        return size
+    notes = {
+        Note(f"{lds.bytes} bytes from byte {ends[op] - lds.bytes} on for a {by(lds.shape)} tile", span(op)): None
+        for op, lds in sorted(found.items(), key=lambda each: -ends[each[0]])
+    }
+    raise refuse(
+        max(ends, key=lambda op: ends[op]),
+        "HK453",
+        f"this kernel needs {size} bytes of LDS, but a workgroup of {chip.name} has {chip.lds.bytes}",
+        hint="make the tiles smaller, or let buffers that are not needed at once have the same offset",
+        notes=tuple(notes),
+    )
 
 
 def _lower_function(function: Any, b: Rocdl) -> None:

@@ -178,7 +178,7 @@ def _too_large(buffers: Sequence[_Buffer], chip: Chip) -> Exception:
     """The error that names every tile, the largest first: that one alone does not fit."""
     notes = dict.fromkeys(Note(_size(buffer), span(buffer.ops[0])) for buffer in buffers)
     largest = buffers[0]
-    fitting = _fitting(largest.ops[0].results[0].type.shape, largest.map, chip)
+    fitting = _fitting(_tile(largest).shape, largest.map, chip)
     return refuse(
         largest.ops[0],
         "HK453",
@@ -189,11 +189,17 @@ def _too_large(buffers: Sequence[_Buffer], chip: Chip) -> Exception:
 
 
 def _size(buffer: _Buffer) -> str:
-    tile = record_type(buffer.ops[0].results[0].type)
-    assert isinstance(tile, TileType)
+    tile = _tile(buffer)
     padding = buffer.map.bytes - math.prod(tile.shape) * buffer.map.itemsize
     padded = f", {padding} of them padding" if padding else ""
     return f"{buffer.map.bytes} bytes{padded} for the {by(tile.shape)} {tile.dtype} tile"
+
+
+def _tile(buffer: _Buffer) -> TileType:
+    """The tile that the buffer holds: what is converted, else the array that an op goes through."""
+    kind = record_type(buffer.ops[0].results[0].type)
+    assert isinstance(kind, TileType)
+    return kind if buffer.plan is not None else TileType(buffer.map.shape, kind.dtype)
 
 
 def _fitting(shape: Sequence[int], held: LdsMap, chip: Chip) -> tuple[int, ...]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from matrix_products import compiled, operands
 
-from hkc.support.errors import HkcError
+import hkc
+from hkc.support import worker
+from hkc.support.errors import HkcError, Source
 
 EXACTLY = [("gfx942", 256, 65536), pytest.param("gfx950", 640, 163840, marks=pytest.mark.long)]
 """Chip, rows of a tile of 64 f32 columns, and the bytes of the chip's LDS that it fills."""
@@ -62,3 +66,64 @@ def test_buffers_that_share_are_not_filled_ahead() -> None:
     kernel = compiled("NT", "gfx942", BM=128, BN=64, BK=256)
     assert [buffer.offset for buffer in kernel.binary.lds] == [0, 0]
     assert np.array_equal(kernel(a, b, device="emulator"), exact)
+
+
+PADDED = """
+kernel k(A: global[f32, M, K], B: global[f32, N, K], C: global[f32, M, N]) with swizzle=STYLE:
+    store(C, [0, 0], dot(load(A, [0, 0], [128, 128]), load(B, [0, 0], [16, 128]).T))
+"""
+
+
+def test_padding_counts() -> None:
+    """A tile that fills the LDS to the last byte, and the same with padded rows."""
+    assert hkc.compile(PADDED.replace("STYLE", "xor"), "gfx942").lds_bytes == 65536
+    with pytest.raises(HkcError) as refused:
+        hkc.compile(PADDED.replace("STYLE", "pad"), "gfx942")
+    (problem,) = refused.value.diagnostics
+    need = int(problem.message.split()[3])
+    assert need > 65536
+    padding = f"{need} bytes, {need - 65536} of them padding for the 128x128 f32 tile"
+    assert padding in [note.message for note in problem.notes]
+    assert hkc.compile(PADDED.replace("STYLE", "pad"), "gfx950").lds_bytes == need
+
+
+def test_an_array_that_is_regrouped() -> None:
+    """What goes through LDS is the array before it has its new extents."""
+    with pytest.raises(HkcError) as refused:
+        hkc.compile(REGROUPED, "gfx942")
+    (problem,) = refused.value.diagnostics
+    assert [note.message for note in problem.notes] == ["196608 bytes for the 48x1024 f32 tile"]
+    assert problem.hint == "make the tile smaller: 48x336 would fit"
+
+
+REGROUPED = """
+kernel k(A: global[f32, M, K], C: global[f32, M, N]):
+    store(C, [0, 0], reshape(load(A, [0, 0], [48, 1024]), [1024, 48]))
+"""
+
+PRODUCT = """
+kernel k(A: global[bf16, M, K], B: global[bf16, N, K], C: global[f32, M, N]):
+    store(C, [0, 0], dot(load(A, [0, 0], [64, 32]), load(B, [0, 0], [64, 32]).T))
+"""
+
+
+@pytest.mark.parametrize(("arch", "limit", "more"), [("gfx942", 65536, 256), ("gfx950", 163840, 16)])
+def test_buffers_at_offsets_written_by_hand(arch: str, limit: int, more: int) -> None:
+    """Wave IR says where its buffers lie: up to the last byte of LDS, and not beyond."""
+    wave = hkc.compile(PRODUCT, arch, keep=["wave"]).texts["wave"]
+
+    def placed(end: int) -> Source:
+        return Source("k.mlir", re.sub(r"offset = \d+ : i64", f"offset = {end - 4096} : i64", wave))
+
+    fits = worker.call("hkc.pipeline:compile_module", placed(limit), arch)
+    assert {taken.lds_bytes for taken in fits.resources.values()} == {limit}
+    with pytest.raises(HkcError) as refused:
+        worker.call("hkc.pipeline:compile_module", placed(limit + more), arch)
+    (problem,) = refused.value.diagnostics
+    assert problem.code == "HK453" and problem.spans
+    assert problem.message == (f"this kernel needs {limit + more} bytes of LDS, but a workgroup of {arch} has {limit}")
+    said = [note.message for note in problem.notes]
+    assert f"4096 bytes from byte {limit + more - 4096} on for a 64x32 tile" in said and all(
+        note.span for note in problem.notes
+    )
+    assert problem.hint and "offset" in problem.hint

@@ -20,8 +20,8 @@ SMALL = (1, 2, 4, 8)
 REFUSALS = ("HK453", "HK459")
 """Too much LDS, too many registers."""
 
-PATIENCE = 20
-"""Seconds of this process and the compiler's that a product may take at most."""
+PATIENCE = 120
+"""Seconds on the clock that a product may take at most, however busy the machine is."""
 
 
 def draw(seed: int) -> tuple[str, str, str, int, dict[str, int]]:
