@@ -74,7 +74,7 @@ class CompiledKernel:
     @property
     def info(self) -> KernelInfo:
         """Parameters, grid, entry points and the conditions that admit a launch to each."""
-        return self.binary.plan.launches[0]
+        return self.binary.info
 
     @property
     def texts(self) -> Mapping[str, str]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from hkc.machine.abi import LaunchPlan
+from hkc.machine.abi import KernelInfo
 from hkc.machine.lines import Line
 from hkc.targets.chip import Chip
 
@@ -194,7 +194,7 @@ class Binary:
 
     arch: str
     hsaco: bytes
-    plan: LaunchPlan
+    info: KernelInfo
     resources: Mapping[str, Resources]
     lines: tuple[Line, ...] = ()
     texts: Mapping[str, str] = field(default_factory=dict)

@@ -16,7 +16,7 @@ from hkc.frontend import parse as parsing
 from hkc.frontend import syntax
 from hkc.frontend.program import Checked, Kernel
 from hkc.handover import Assembly, Binary, Module, Resources
-from hkc.machine.abi import Entry, KernelInfo, LaunchPlan
+from hkc.machine.abi import Entry, KernelInfo
 from hkc.support.errors import Diagnostic, HkcBug, HkcUsageError, Source, error
 from hkc.targets.chip import Chip, load
 
@@ -296,7 +296,7 @@ def generate(assembly: Assembly, info: KernelInfo, text: bool = False, debug: bo
     if os.environ.get("HKC_DEBUG") == "1":
         check_waits(made.hsaco)
     texts = {} if made.assembly is None else {"asm": made.assembly}
-    return Binary(assembly.chip.name, made.hsaco, LaunchPlan((info,)), taken, made.lines, texts)
+    return Binary(assembly.chip.name, made.hsaco, info, taken, made.lines, texts)
 
 
 def check_waits(hsaco: bytes) -> None:
@@ -324,7 +324,7 @@ def uncompiled(checked: Checked, arch: str = "") -> Binary:
     """A kernel without machine code, for the reference, which needs none."""
     kernel = only_kernel(checked)
     info = replace(checked.info(kernel), arch=arch, entries=(Entry(kernel.name, ()),))
-    return Binary(arch, b"", LaunchPlan((info,)), {})
+    return Binary(arch, b"", info, {})
 
 
 def only_kernel(checked: Checked) -> Kernel:

@@ -333,6 +333,14 @@ def loads(graph: LayoutGraph) -> Iterator[Tile]:
             yield tile
 
 
+def _drops_dims(op: Any) -> bool:
+    """Does an op leave out first dims, of which there is one place, and nothing else?"""
+    if op.name != "hkc_tile.reshape":
+        return False
+    before, after = (list(v.type.shape) for v in (op.operands[0], op.results[0]))
+    return bool(before == [1] * (len(before) - len(after)) + after)
+
+
 def from_memory(value: Any) -> list[Any] | None:
     """The ops from a load to a tile, the load first, where each result has one use and none moves elements; None where
     the tile comes from elsewhere."""
@@ -342,7 +350,7 @@ def from_memory(value: Any) -> list[Any] | None:
         chain.insert(0, made)
         if made.name == "hkc_tile.load":
             return chain
-        if made.name != "hkc_tile.transpose":
+        if made.name != "hkc_tile.transpose" and not _drops_dims(made):
             return None
         value = made.operands[0]
     return None

@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hkc.dialects.tile.lowering import parse_layout
-from hkc.dialects.translate import element_name, layout_text
+from hkc.dialects.tile.shape import Reshape
+from hkc.dialects.translate import element_name, layout_text, record_type
+from hkc.dialects.types import TileType
 from hkc.layout import DistributedLayout
 from hkc.layout.accesses import Kind, Use
 from hkc.layout.direct import direct_layout
@@ -155,9 +157,18 @@ def _direct(
 def through(chain: Sequence[Any], layout: DistributedLayout) -> DistributedLayout:
     """The layout of the loaded tile where that at the end of a chain is `layout`."""
     for made in reversed(chain[1:]):
-        permutation = list(made.attributes["permutation"])
-        layout = layout.transpose([permutation.index(i) for i in range(len(permutation))])
+        if made.name == "hkc_tile.reshape":
+            layout = Reshape.backward(layout, *(_type(v) for v in (made.operands[0], made.results[0])))
+        else:
+            permutation = list(made.attributes["permutation"])
+            layout = layout.transpose([permutation.index(i) for i in range(len(permutation))])
     return layout
+
+
+def _type(value: Any) -> TileType:
+    found = record_type(value.type)
+    assert isinstance(found, TileType)
+    return found
 
 
 def _layout(value: Any) -> DistributedLayout:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -28,6 +28,8 @@ from hkc.targets.chip import Chip
 
 FETCH = "hkc_wave.buffer_load"
 WRITE = "hkc_wave.lds_write"
+BRANCH = {FETCH, "scf.if", "scf.yield", "hkc_wave.hold_here"}
+"""What, besides arithmetic, the branches hold by which a tile that may lie partly outside its tensor is fetched."""
 BUFFER = {COPY: 2, WRITE: 1}
 """Which operand of an op is the LDS buffer that it fills."""
 
@@ -112,26 +114,40 @@ def _split(loop: Any) -> Parts | None:
     write = [op for op in body if op.name == WRITE]
     copies = [op for op in body if op.name == COPY]
     reads = [op for op in body if op.name in READS]
-    if any(len(op.regions) for op in body) or not (write or copies) or not reads:
+    if any(len(op.regions) and not _fetches(op) for op in body) or not (write or copies) or not reads:
         return None
     needed = _slice([*write, *copies], body)
-    packing = _users([op for op in needed if op.name == FETCH], needed)
+    packing = _users(filter(_fetches, needed), needed)
     filling = [op for op in body if op.name == WRITE or op in packing]
     ahead = [op for op in body if (op in needed and op not in packing) or op.name == COPY]
     carried = set(list(block.arguments)[1:])
-    if any(o in carried for op in (*ahead, *packing) for o in op.operands) or not all(
-        map(_movable, (*ahead, *packing))
-    ):
+    early = *ahead, *packing
+    if any(o in carried for op in early for o in _used(op)) or not all(map(_movable, early)):
         return None
-    gone = {op for op in ahead if op.name in (FETCH, COPY)} | set(filling)
+    gone = {op for op in ahead if op.name == COPY or _fetches(op)} | set(filling)
     compute = [op for op in body if op not in gone]
-    if any(_comes_from(o, gone) for op in compute for o in op.operands):
+    if any(_comes_from(o, gone) for op in compute for o in _used(op)):
         return None
     return Parts(tuple(ahead), tuple(filling), tuple(compute), compute.index(reads[0]) + 1, bool(copies))
 
 
 def _movable(op: Any) -> bool:
-    return op.name in (FETCH, COPY) or op.name.startswith(("arith.", "vector."))
+    return op.name == COPY or _fetches(op) or _computes(op)
+
+
+def _computes(op: Any) -> bool:
+    return bool(op.name.startswith(("arith.", "vector.")))
+
+
+def _fetches(op: Any) -> bool:
+    """Does an op fetch into registers, by itself or in its branches?"""
+    return op.name == FETCH or (op.name == "scf.if" and all(i.name in BRANCH or _computes(i) for i in walk(op)))
+
+
+def _used(op: Any) -> Iterator[Any]:
+    """The values that an op needs, inside as well."""
+    for inner in (op, *walk(op)):
+        yield from inner.operands
 
 
 def _comes_from(value: Any, ops: set[Any]) -> bool:
@@ -142,7 +158,7 @@ def _slice(roots: Iterable[Any], body: list[Any]) -> set[Any]:
     """The ops of a body that the operands of `roots` are computed by."""
     inside, wanted, work = set(body), set(), list(roots)
     while work:
-        for operand in work.pop().operands:
+        for operand in _used(work.pop()):
             if _comes_from(operand, inside) and operand.owner.operation not in wanted:
                 wanted.add(operand.owner.operation)
                 work.append(operand.owner.operation)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hkc.dialects.forms import ENTRY, kernels
-from hkc.dialects.tile.access import TALLEST
 from hkc.machine.abi import (
     Aligned,
     Condition,
@@ -19,6 +18,7 @@ from hkc.machine.abi import (
     SpanBelow,
     StrideMultiple,
     UnitStride,
+    tallest,
 )
 from hkc.passes.define import Pass
 from hkc.support.mlir import ir
@@ -55,7 +55,7 @@ def _conditions(param: GlobalParam) -> Iterator[Condition]:
     yield SpanBelow(param.name, SPAN)
     yield ExtentsBelow(param.name, EXTENT)
     if last:
-        yield RowsApart(param.name, TALLEST)
+        yield RowsApart(param.name, tallest(last + 1))
 
 
 @dataclass(frozen=True)

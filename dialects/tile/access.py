@@ -17,13 +17,11 @@ from hkc.dialects.load import create
 from hkc.dialects.tile.lowering import Tensor, TileLowering
 from hkc.dialects.wave.memory import OUT_OF_RANGE, BufferLoad, BufferStore, GlobalLoad, GlobalStore
 from hkc.layout import DistributedLayout
+from hkc.machine.abi import tallest
 
 WIDEST = 16
 """Bytes per lane of the widest global access."""
 
-
-TALLEST = 4096
-"""Rows of the tallest tile whose missing rows are left to the buffer descriptor (`RowsApart` of the kernel ABI)."""
 
 INSIDE = "hkc.inside"
 """Attribute of a `load`: the dims along which the tile is known to lie inside the tensor."""
@@ -170,7 +168,7 @@ class Window:
         open_ = [d for d in range(last + 1) if d not in self.assured]
         if not zero:
             return self.offsets, [self.whole[d] for d in open_]
-        rows = last > 0 and self.shape[0] <= TALLEST and 0 in open_
+        rows = last > 0 and self.shape[0] <= tallest(last + 1) and 0 in open_
         self.clamped = [d for d in open_ if (d or not rows) and (d < last or self.vectors)]
         unknown = [self.whole[last]] if last in open_ and not self.vectors else []
         return self._near_rows() if rows else self.offsets, unknown

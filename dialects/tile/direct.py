@@ -53,6 +53,7 @@ def _copy(low: Any, source: Any, chain: list[Any], window: Any, offsets: list[An
     for run in window.runs(layout.registers):
         origin = window.origins[run.fragment]
         for op in chain[1:]:
-            origin = tuple(origin[p] for p in op.attributes["permutation"])
+            dims = list(op.attributes["permutation"]) if "permutation" in op.attributes else range(len(origin))
+            origin = tuple(origin[d] for d in dims[-len(op.results[0].type.shape) :])
         base = build.add(before, first[origin])
         create(CopyToLds, window.tensor.buffer, window.reach(run, own), buffer, base, uniform, bytes=size)

@@ -133,7 +133,7 @@ class Facts:
 
 def facts(binary: Binary, checked: Checked, chip: Chip) -> Facts:
     """The facts of a compiled kernel."""
-    info = binary.plan.launches[0]
+    info = binary.info
     taken = binary.resources[info.entries[0].symbol]
     groups = _groups([*binary.layouts.tiles, *_operands(binary)])
     names = {_key(g.shape, g.dtype, g.layout): g.name for g in groups}

@@ -13,7 +13,8 @@ The kernels are the `.hk` files of this folder; `path` finds them, for `hkc.comp
 from __future__ import annotations
 
 from hkc.kernels.files import path
+from hkc.kernels.grouped import gemm_grouped
 from hkc.kernels.products import gemm
-from hkc.kernels.variants import gemm_block_scaled, gemm_grouped, gemm_mx
+from hkc.kernels.scaled import gemm_block_scaled, gemm_mx
 
 __all__ = ["gemm", "gemm_block_scaled", "gemm_grouped", "gemm_mx", "path"]

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from hkc import api
 from hkc.api import CompiledKernel
-from hkc.support.dtypes import DTYPES
-from hkc.support.errors import error
+from hkc.support.errors import HkcError, error
 
 FOLDER = Path(__file__).parent
 SPILLS = "HK518"
 """The code of the refusal of a kernel that spills registers."""
+
+T = TypeVar("T")
 
 
 def path(name: str) -> Path:
@@ -36,10 +38,15 @@ def compiled(name: str, arch: str, aligned: bool = False, **constants: Any) -> C
     return made
 
 
-def dtype_of(what: str, array: Any) -> str:
-    """The name of the dtype of an array or tensor. Raises `HkcError` HK503 for one that hkc doesn't know."""
-    found = str(array.dtype).removeprefix("torch.")
-    name = next((d.name for d in DTYPES.values() if str(d.numpy) == found), None)
-    if name is None:
-        raise error("HK503", f"`{what}` holds {found}, which hkc doesn't know", hint=", ".join(DTYPES))
-    return name
+def first_without_spills(make: Callable[[T], CompiledKernel], candidates: Iterable[T]) -> tuple[T, CompiledKernel]:
+    """The first candidate whose kernel spills nothing, and that kernel. Raises `HkcError` HK518 if all do."""
+    refused: HkcError | None = None
+    for candidate in candidates:
+        try:
+            return candidate, make(candidate)
+        except HkcError as refusal:
+            refused = refusal
+            if refusal.diagnostics[0].code != SPILLS:
+                raise
+    assert refused is not None, "there is a candidate"
+    raise refused

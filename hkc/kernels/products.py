@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from hkc.kernels.arrays import as_array, by_columns, empty, is_aligned, spread, transposed, unread
-from hkc.kernels.choose import FORMS, Tiles, ranked
-from hkc.kernels.files import SPILLS, compiled, dtype_of
+from hkc.kernels.arrays import (
+    address,
+    as_array,
+    by_columns,
+    dtype_of,
+    empty,
+    flat,
+    is_aligned,
+    overlap,
+    rows_of,
+    same_memory,
+    shown,
+    spread,
+    transposed,
+)
+from hkc.kernels.choose import BATCHED, FORMS, Tiles, extents, ranked
+from hkc.kernels.epilogue import Constants, Epilogue, result_dtype
+from hkc.kernels.files import compiled, first_without_spills
 from hkc.support.dtypes import dtype
-from hkc.support.errors import HkcError, error
-
-ACTIVATIONS = {None: 0, "relu": 1, "gelu": 2, "gelu_tanh": 3, "silu": 4}
-"""What `activation` may be, and its number in the kernels."""
-
-DEEP = 128
-"""Bytes of a step along K where the table has no say."""
+from hkc.support.errors import error
 
 
 def gemm(
@@ -29,165 +37,162 @@ def gemm(
     residual: Any = None,
     alpha: float = 1.0,
     beta: float = 0.0,
+    row_scales: Any = None,
+    column_scales: Any = None,
+    out_scale: float = 1.0,
     out: Any = None,
     out_dtype: str | None = None,
     split: int | None = None,
     arch: str | None = None,
     device: str | None = None,
 ) -> Any:
-    """`activation(alpha * a @ b + beta * out + bias) + residual`, rounded once to the dtype of the result.
+    """`(activation(alpha * row_scales * column_scales * (a @ b) + beta * out + bias) + residual) * out_scale`, computed
+    in f32 and rounded once to the dtype of the result.
 
-    a           …xMxK of f32, f16, bf16, i8 or an 8-bit float, with any strides; a NumPy array, a PyTorch tensor, or
-                what shares memory by DLPack
-    b           …xKxN of the same dtype (8-bit floats: of any); a transposed view is read as it lies
-    bias        N numbers
-    activation  "relu", "gelu", "gelu_tanh" or "silu"
-    residual    …xMxN
-    out         …xMxN, written and returned; with `beta` read as well
-    out_dtype   a dtype's name; by default that of `a`, for 8-bit operands that of the sums (f32; i32 for i8). Narrow
-                results saturate
-    split       shares that K is split into, whose sums are added in order; by default what the rule in
-                `hkc.kernels.choose` says
-    arch        the chip, by default that of the GPU here
-    device      see `hkc.api.DEVICES`
+    a              …xMxK of f32, f16, bf16, i8 or an 8-bit float, with any strides; a NumPy array, a PyTorch tensor, or
+                   what shares memory by DLPack
+    b              …xKxN of the same dtype (8-bit floats: of any); a transposed view is read as it lies
+    bias           N numbers
+    activation     "relu", "gelu", "gelu_tanh" or "silu"
+    residual       …xMxN, or what broadcasts to it
+    alpha, beta    numbers; with alpha = 0 neither `a` nor `b` is read, with beta = 0 `out` isn't
+    row_scales     M numbers of f32 (…xM where `b` is one matrix); column_scales, N of them
+    out            …xMxN, written and returned; it may be the residual, else it shares no memory with the operands
+    out_dtype      a dtype's name; by default that of `out`, else of `a`, for 8-bit operands that of the sums (f32; i32
+                   for i8). Narrow results saturate
+    split          shares that K is split into, whose sums are added in order; by default what the rule in
+                   `hkc.kernels.choose` says
+    arch           the chip, by default that of the GPU here
+    device         see `hkc.api.DEVICES`
 
     Sums are f32, exact i32 for i8. The same call gives the same bytes. Raises `HkcError` HK501 to HK518.
     """
     from hkc import api
 
-    p = _Product(as_array("a", a, 2), as_array("b", b, 2), arch or api.gpu_arch(), device)
-    p.result(out, out_dtype)
-    p.finish(bias, activation, residual, alpha, beta)
-    if alpha == 0.0:
-        p.a, p.b = p.a[..., :0], p.b[..., :0, :]
-    return p.batched() if len(p.batch) else p.single(split or 0)
+    arrays = {"a": as_array("a", a, 2), "b": as_array("b", b, 2)}
+    epilogue = Epilogue(bias, activation, residual, alpha, beta, row_scales, column_scales, out_scale)
+    product = _product(arrays["a"], arrays["b"], epilogue, out, out_dtype)
+    check_apart(product.given, arrays | product.epilogue.arrays)
+    return product.run(arch or api.gpu_arch(), device, shares(split, product.flat))
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Product:
-    """A product on its way: operands of 2 dims (or 3, of a batch), the result, and what comes after the sums."""
+    """Operands of 2 dims (or 3, of a batch), the result as the caller and as the kernel see it (a copy where the batch
+    can't be seen as one dim), the dtype of the sums, and what comes after these."""
 
     a: Any
     b: Any
-    arch: str
-    device: str | None
-    batch: tuple[int, ...] = ()
-    out: Any = None
-    kind: str = ""
-    constants: dict[str, str | int | bool] = field(default_factory=dict)
-    inputs: dict[str, Any] = field(default_factory=dict)
-    added: tuple[Any, ...] = ()
-
-    def __post_init__(self) -> None:
-        self.kinds = dtype_of("a", self.a), dtype_of("b", self.b)
-        self.total = _sum_of(*self.kinds)
-        if self.a.shape[-1] != self.b.shape[-2]:
-            raise error("HK505", f"`a` has {self.a.shape[-1]} columns, but `b` has {self.b.shape[-2]} rows")
-        self.shape = (*_broadcast(self.a.shape[:-2], self.b.shape[:-2]), self.a.shape[-2], self.b.shape[-1])
-        if len(self.b.shape) == 2:
-            self.a = self.a.reshape(-1, self.a.shape[-1]) if len(self.a.shape) > 2 else self.a
-        elif self.shape[:-2]:
-            self.batch = (math.prod(self.shape[:-2]),)
-            self.a, self.b = (
-                spread(x, (*self.shape[:-2], *x.shape[-2:])).reshape(self.batch + tuple(x.shape[-2:]))
-                for x in (self.a, self.b)
-            )
+    given: Any
+    out: Any
+    kinds: tuple[str, str, str]
+    epilogue: Epilogue
 
     @property
     def flat(self) -> tuple[int, ...]:
         """The extents of the result as the kernel sees it."""
-        return (*self.batch, self.a.shape[-2], self.b.shape[-1])
+        return tuple(self.out.shape)
 
-    def result(self, out: Any, kind: str | None) -> None:
-        """Take `out`, or make it."""
-        own = self.total if dtype(self.kinds[0]).bytes == 1 else self.kinds[0]
-        self.kind = kind or (dtype_of("out", out) if out is not None else own)
-        if out is None:
-            out = empty(self.shape, self.kind, self.a)
-        elif tuple(out.shape) != tuple(self.shape):
-            raise error("HK505", f"`out` is {tuple(out.shape)}, but the product {tuple(self.shape)}")
-        elif dtype_of("out", out) != self.kind:
-            raise error("HK503", f"`out` holds {dtype_of('out', out)}, not {self.kind}")
-        self.given, self.out = out, self._flat(out)
-
-    def _flat(self, array: Any) -> Any:
-        """A tensor of the result's extents as the kernel sees it, without a copy."""
-        return array if len(array.shape) == len(self.flat) else array.reshape(self.flat)
-
-    def finish(self, bias: Any, activation: str | None, residual: Any, alpha: float, beta: float) -> None:
-        """What follows the sums, as constants and arguments."""
-        if activation not in ACTIVATIONS:
-            known = ", ".join(a for a in ACTIVATIONS if a)
-            raise error("HK501", f"there is no activation `{activation}`", hint=known)
-        if residual is not None and beta:
-            raise error("HK501", "`residual` and `beta` both add a matrix; a call has one of them")
-        added = self.out if beta else None if residual is None else self._flat(as_array("residual", residual, 2))
-        narrow = dtype(self.kind).bits <= 8
-        self.constants = {
-            "OUT": self.kind, "SUM": self.total, "SCALED": alpha != 1.0, "SATURATE": narrow,
-            "ACT": ACTIVATIONS[activation], "ADD": 0 if added is None else 1 if beta else 2,
-            "BIASED": bias is not None,
-            "TR": self.kind if added is None else dtype_of("residual", added),
-            "TBIAS": "f32" if bias is None else dtype_of("bias", bias),
-        }  # fmt: skip
-        self.added = tuple(x for x in (added, bias) if x is not None)
-        columns = self.flat[-1:]
-        self.inputs = {
-            "BIAS": unread(columns, "f32", self.a) if bias is None else bias,
-            "R": unread(self.flat, self.kind, self.a) if added is None else added,
-            "alpha": alpha,
-            "beta": beta,
-        }
-
-    def single(self, split: int) -> Any:
-        """One product."""
+    def run(self, arch: str, device: str | None, split: int) -> Any:
+        """Choose, compile, launch."""
         turned = [by_columns(x) for x in (self.a, self.b)]
-        letters = "".join("T" if t else "N" for t in turned)
+        form = "".join("T" if t else "N" for t in turned)
         stored = [transposed(x) if t else x for x, t in zip((self.a, self.b), turned, strict=True)]
-        (m, k), n = self.a.shape, self.b.shape[1]
-        aligned = all(map(is_aligned, (*stored, self.out, *self.added)))
-        for tiles in ranked(self.arch, letters, (m, n, k), (*self.kinds, self.total), aligned, split):
-            try:
-                return self._in_tiles(letters, stored, tiles)
-            except HkcError as refusal:
-                last = refusal
-                if refusal.diagnostics[0].code != SPILLS:
-                    raise
-        raise last
-
-    def _in_tiles(self, form: str, stored: list[Any], tiles: Tiles) -> Any:
-        if tiles.splits > 1:
-            return self._shares(form, stored, tiles)
-        constants = self._operands() | _extents(tiles) | self.constants
-        constants |= {"WAVES": tiles.waves, "aligned": tiles.aligned}
-        return self._run(FORMS[form], constants, A=stored[0], B=stored[1])
-
-    def batched(self) -> Any:
-        """Products of a batch, in the kernel for operands with K as their last dim; others are read as they lie."""
-        depth = DEEP // max(dtype(kind).bytes for kind in self.kinds)
-        tiles = _extents(Tiles(64, 64, depth))
-        return self._run("gemm_batched", self._operands() | tiles | self.constants, A=self.a, B=transposed(self.b))
-
-    def _operands(self) -> dict[str, str | int | bool]:
-        return {"TA": self.kinds[0], "TB": self.kinds[1]}
-
-    def _shares(self, form: str, stored: list[Any], tiles: Tiles) -> Any:
-        """Two launches: shares of K, each with its own sums, then the sums of these."""
-        shares = empty((tiles.splits, *self.flat), self.total, self.a)
-        constants = self._operands() | _extents(tiles) | {"SUM": self.total}
-        compiled(f"split_{form.lower()}", self.arch, **constants)(*stored, shares, device=self.device)
-        return self._run("sum_splits", self.constants, P=shares)
-
-    def _run(self, name: str, constants: Mapping[str, Any], **arrays: Any) -> Any:
-        compiled(name, self.arch, **constants)(**arrays, **self.inputs, C=self.out, device=self.device)
+        *batch, m, n = self.flat
+        arrays = (*stored, self.out, *self.epilogue.arrays.values())
+        candidates = ranked(
+            arch, form, (m, n, self.a.shape[-1]), self.kinds, all(map(is_aligned, arrays)), split, math.prod(batch)
+        )
+        files = BATCHED if batch else FORMS
+        tiles, kernel = first_without_spills(
+            lambda t: compiled(_shares_of(form) if t.splits > 1 else files[form], arch, **self._constants(t)),
+            [t for t in candidates if not batch or t.splits == 1],
+        )
+        arguments = self.epilogue.arguments(self.flat, self.a)
+        if tiles.splits == 1:
+            kernel(*stored, **arguments, C=self.out, device=device)
+        else:
+            parts = empty((tiles.splits, *self.flat), self.kinds[2], self.a)
+            kernel(*stored, parts, device=device)
+            last = compiled("sum_splits", arch, **self._finish())
+            last(parts, **arguments, C=self.out, device=device)
+        if address(self.out) != address(self.given):
+            self.given[...] = self.out.reshape(tuple(self.given.shape))
         return self.given
 
+    def _finish(self) -> Constants:
+        return self.epilogue.constants(dtype_of("out", self.out), self.kinds[2])
 
-def _extents(tiles: Tiles) -> dict[str, str | int | bool]:
-    return {"BM": tiles.rows, "BN": tiles.columns, "BK": tiles.depth}
+    def _constants(self, tiles: Tiles) -> Constants:
+        made: Constants = {"TA": self.kinds[0], "TB": self.kinds[1], "SUM": self.kinds[2]}
+        made |= extents(tiles)
+        return made if tiles.splits > 1 else made | self._finish() | {"WAVES": tiles.waves, "aligned": tiles.aligned}
 
 
-def _sum_of(a: str, b: str) -> str:
+def _shares_of(form: str) -> str:
+    """The kernel of the first phase where K is split."""
+    return f"split_{form.lower()}"
+
+
+def _product(a: Any, b: Any, epilogue: Epilogue, out: Any, kind: str | None) -> _Product:
+    kinds = dtype_of("a", a), dtype_of("b", b)
+    total = sum_of(*kinds)
+    if a.shape[-1] != b.shape[-2]:
+        message = f"`a` has {a.shape[-1]} columns, but `b` has {b.shape[-2]} rows"
+        raise error("HK505", message, hint=f"`a` is {shown(a.shape)}, `b` {shown(b.shape)}; `b.T` swaps its dims")
+    batch = _batch(tuple(a.shape[:-2]), tuple(b.shape[:-2]))
+    shape = (*batch, a.shape[-2], b.shape[-1])
+    stacked = len(b.shape) == 2
+    epilogue = epilogue.checked(shape, stacked)
+    given = result(out, kind, shape, total if dtype(kinds[0]).bytes == 1 else kinds[0], a)
+    if stacked:
+        seen: tuple[int, ...] = (rows_of(shape), shape[-1])
+        a = flat(a, (seen[0], a.shape[-1]))
+    else:
+        count = math.prod(batch)
+        a, b = (flat(spread(x, (*batch, *x.shape[-2:])), (count, *x.shape[-2:])) for x in (a, b))
+        seen = (count, *shape[-2:])
+    if epilogue.alpha == 0.0:
+        a, b = a[..., :0], b[..., :0, :]
+    return _Product(a, b, given, flat(given, seen), (*kinds, total), epilogue)
+
+
+def result(out: Any, kind: str | None, shape: tuple[int, ...], own: str, like: Any) -> Any:
+    """`out`, or memory for a result of a shape and a dtype: `kind`, that of `out`, or `own`. Raises `HkcError`."""
+    if out is None:
+        return empty(shape, own if kind is None else result_dtype(kind), like)
+    out = as_array("out", out, len(shape))
+    if tuple(out.shape) != shape:
+        raise error("HK505", f"`out` is {shown(out.shape)}, but the product {shown(shape)}")
+    found = dtype_of("out", out)
+    if kind is not None and found != result_dtype(kind):
+        raise error("HK503", f"`out` holds {found}, but `out_dtype` is {kind}", hint="leave `out_dtype` out")
+    result_dtype(found)
+    return out
+
+
+def check_apart(out: Any, arrays: dict[str, Any]) -> None:
+    """Raise `HkcError` HK508 where the result shares memory with what is read; the residual may be the result itself,
+    since each element is read before it is written."""
+    for name, array in arrays.items():
+        if overlap(out, array) and not (name == "residual" and same_memory(out, array)):
+            hint = f"pass a copy of `{name}`"
+            raise error("HK508", f"`out` shares memory with `{name}`, which is read while it is written", hint=hint)
+
+
+def shares(split: int | None, shape: tuple[int, ...]) -> int:
+    """How many shares of K a call asks for, 0 for none in particular. Raises `HkcError`."""
+    if split is None:
+        return 0
+    if isinstance(split, bool) or not isinstance(split, int) or split < 1:
+        raise error("HK502", f"`split` is a whole number from 1, not {split!r}", hint="leave it out")
+    if split > 1 and len(shape) > 2:
+        hint = "leave `split` out, or multiply the matrices one by one"
+        raise error("HK501", f"the K of a batch of {shape[0]} products can't be split into {split} shares", hint=hint)
+    return split
+
+
+def sum_of(a: str, b: str) -> str:
     """The dtype of sums of products. Raises `HkcError` HK503 for dtypes that aren't multiplied."""
     from hkc.dialects.tile.dot import EIGHT_BIT_FLOATS, SUMS
 
@@ -197,10 +202,10 @@ def _sum_of(a: str, b: str) -> str:
     return SUMS[a]
 
 
-def _broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+def _batch(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
     import numpy as np
 
     try:
-        return tuple(np.broadcast_shapes(tuple(a), tuple(b)))
+        return tuple(np.broadcast_shapes(a, b))
     except ValueError:
-        raise error("HK505", f"the batches {tuple(a)} of `a` and {tuple(b)} of `b` don't broadcast") from None
+        raise error("HK505", f"the batches {shown(a)} of `a` and {shown(b)} of `b` don't broadcast") from None

@@ -111,6 +111,12 @@ class SpanBelow:
         return view.span < self.limit and all(s >= 0 or e <= 1 for e, s in zip(view.extents, view.strides, strict=True))
 
 
+def tallest(rank: int) -> int:
+    """Rows of the tallest tile whose missing rows are left to the buffer descriptor: rows of a matrix, or one matrix
+    of a batch, which may be large."""
+    return 4096 if rank <= 2 else 1
+
+
 @dataclass(frozen=True)
 class RowsApart:
     """Rows of `param` (indices of its first dim) don't interleave, and up to `rows` of them beyond the last, addressed
@@ -228,14 +234,6 @@ class KernelInfo:
         for axis in self.grid:
             total *= max(0, evaluate(axis, names))
         return total
-
-
-@dataclass(frozen=True)
-class LaunchPlan:
-    """A compiled kernel: one or more launches in order, and the bytes of workspace between them (an expression)."""
-
-    launches: tuple[KernelInfo, ...]
-    workspace: str = "0"
 
 
 def pack(

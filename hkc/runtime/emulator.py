@@ -57,7 +57,7 @@ class Emulator:
         does what hardware would not survive, since no kernel can ask for that.
         """
         began = time.perf_counter()
-        (info,) = binary.plan.launches
+        info = binary.info
         arguments.on_host()
         wave = load(binary.arch).compute.wave
         count = workgroups(info, arguments.names, wave)

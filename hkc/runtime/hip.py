@@ -65,7 +65,7 @@ class Hip:
         what HIP reports, HK512 where the GPU is another chip than the kernel's.
         """
         _require()
-        (info,) = binary.plan.launches
+        info = binary.info
         with _device(arguments) as device:
             _check_arch(binary.arch, _arch(device))
             wave = load(binary.arch).compute.wave

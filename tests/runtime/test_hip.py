@@ -23,7 +23,7 @@ sys.path.insert(0, {here!r})
 import fake_hip
 import numpy as np
 from hkc.handover import Binary
-from hkc.machine.abi import Entry, GlobalParam, KernelInfo, LaunchPlan
+from hkc.machine.abi import Entry, GlobalParam, KernelInfo
 from hkc.runtime import hip
 from hkc.runtime.arguments import bind
 from hkc.support.errors import HkcError
@@ -33,7 +33,7 @@ fake_hip.install(gpu)
 hip.KFD = Path("/dev/null")
 params = tuple(GlobalParam(name, "f32", ("N",)) for name in "AC")
 info = KernelInfo("copy", "gfx942", params, ("cdiv(N, 256)",), 4, (Entry("copy", ()),), ("C",), (), ("A",))
-binary = Binary("gfx942", b"\\x7fELF", LaunchPlan((info,)), {{}})
+binary = Binary("gfx942", b"\\x7fELF", info, {{}})
 
 def at(address, count, stride):
     low = address + min(0, (count - 1) * stride * 4)
@@ -122,9 +122,9 @@ def test_refusals_leave_everything_as_it_was() -> None:
     gpu.status.clear()
     far = np.broadcast_to(np.float32(1), (1 << 33,))
     assert "HK509" in refused(far, np.lib.stride_tricks.as_strided(out, far.shape, (4,))) and gpu.memory == {}
-    binary = Binary("gfx950", b"\\x7fELF", LaunchPlan((info,)), {})
+    binary = Binary("gfx950", b"\\x7fELF", info, {})
     assert "HK512" in refused(a) and "compiled for gfx950, but the GPU is gfx942" in refused(a)
-    binary = Binary("gfx942", b"\\x7fELF", LaunchPlan((info,)), {})
+    binary = Binary("gfx942", b"\\x7fELF", info, {})
     hip.Hip().run(binary, bind(info, (a, out), {}))
     assert out.tolist() == a.tolist()
     """)
@@ -170,7 +170,7 @@ def test_what_a_kernel_prints_comes_back_from_the_gpu() -> None:
                 memory[at + 16 : at + 528].view(np.int64)[:] = 10 + group
 
     gpu.kernel = talk
-    talking = Binary("gfx942", b"\\x7fELF", LaunchPlan((replace(info, prints=(shown,)),)), {})
+    talking = Binary("gfx942", b"\\x7fELF", replace(info, prints=(shown,)), {})
     a = np.zeros(10, np.float32)
     result = hip.Hip().run(talking, bind(info, (a,), {}))
     assert result.printed == "n is 10\\nn is 11\\n" and gpu.memory == {}
