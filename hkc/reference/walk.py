@@ -15,7 +15,7 @@ import numpy as np
 
 from hkc.dialects.builtin import BUILTINS
 from hkc.dialects.define import TILE_DIALECT, WAVE_DIALECT, OpRecord, evaluate
-from hkc.dialects.forms import kernels
+from hkc.dialects.forms import ENTRY, kernels
 from hkc.dialects.translate import plain, plain_attributes, record_type
 from hkc.dialects.types import IndexType, ScalarType, TileType
 from hkc.passes.locate import refuse
@@ -39,15 +39,22 @@ Say = Callable[[str, Sequence[Any], bool], None]
 
 
 def walk(
-    module: Any, tensors: Mapping[str, Any], scalars: Mapping[str, Any], domain: Domain, say: Say = lambda *parts: None
+    module: Any,
+    tensors: Mapping[str, Any],
+    scalars: Mapping[str, Any],
+    domain: Domain,
+    say: Say = lambda *parts: None,
+    entry: str = "aligned",
 ) -> None:
     """Run all kernels of a module in order; `tensors`, by parameter name, are changed in place, `say` hears what is
-    printed.
+    printed. Of the entry points of one kernel only `entry` runs.
 
     The module is tile IR, as the front end makes it or after any pass that keeps tiles. Scalars are given by name.
     """
     functions = {str(ir.StringAttr(f.attributes["sym_name"]).value): f for f in module.body.operations}
     for function in kernels(module):
+        if ENTRY in function.attributes and ir.StringAttr(function.attributes[ENTRY]).value != entry:
+            continue
         block = function.regions[0].blocks[0]
         names = [str(ir.StringAttr(a["hkc.name"]).value) for a in function.attributes["arg_attrs"]]
         arguments = [

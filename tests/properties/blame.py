@@ -32,10 +32,14 @@ def after_each_pass(
                 return found
             module = pipeline.run(module, (step,))
             found.append((step.name, _interpreted(module, arrays, scalars)))
+            if "entries" in module.forms:
+                found.append((f"{step.name} (general)", _interpreted(module, arrays, scalars, "general")))
     return found
 
 
-def _interpreted(module: Any, arrays: Mapping[str, Any], scalars: Mapping[str, Any]) -> np.ndarray:
+def _interpreted(
+    module: Any, arrays: Mapping[str, Any], scalars: Mapping[str, Any], entry: str = "aligned"
+) -> np.ndarray:
     tensors = {name: array.copy() for name, array in arrays.items()}
-    walk(module.ir, tensors, scalars, Domain(np.asarray, np.asarray))
+    walk(module.ir, tensors, scalars, Domain(np.asarray, np.asarray), entry=entry)
     return tensors["OUT"]

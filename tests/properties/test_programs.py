@@ -8,6 +8,7 @@ import hypothesis
 import numpy as np
 import pytest
 from programs import Program, programs
+from real import real_programs
 from wide import wide_programs
 
 from hkc import api
@@ -74,6 +75,13 @@ def test_random_programs_of_integers(program: Program, chip: str) -> None:
     within_limits(program, chip)
 
 
+@pytest.mark.parametrize("chip", names())
+@hypothesis.settings(max_examples=30, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+@hypothesis.given(program=real_programs())
+def test_random_programs_of_floats(program: Program, chip: str) -> None:
+    within_limits(program, chip)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("chip", names())
 @hypothesis.settings(max_examples=2000, suppress_health_check=list(hypothesis.HealthCheck))
@@ -87,4 +95,12 @@ def test_two_thousand_random_programs(program: Program, chip: str) -> None:
 @hypothesis.settings(max_examples=2000, suppress_health_check=list(hypothesis.HealthCheck))
 @hypothesis.given(program=wide_programs())
 def test_two_thousand_random_programs_of_integers(program: Program, chip: str) -> None:
+    within_limits(program, chip)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("chip", names())
+@hypothesis.settings(max_examples=2000, suppress_health_check=list(hypothesis.HealthCheck))
+@hypothesis.given(program=real_programs())
+def test_two_thousand_random_programs_of_floats(program: Program, chip: str) -> None:
     within_limits(program, chip)

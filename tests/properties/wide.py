@@ -14,10 +14,12 @@ import numpy as np
 from hypothesis import strategies as st
 from programs import Draw, Program
 
+from hkc.support.dtypes import DTYPES
+
 Shape = tuple[int, ...]
 
 INTEGERS = ("i8", "u8", "i16", "u16", "i32", "u32", "i64")
-FLOATS = ("f32", "f16", "bf16", "f64", "f8e4m3fn", "f8e5m2", "f8e4m3fnuz", "f8e5m2fnuz")
+FLOATS = ("f32", "f16", "bf16", "f64", "f8e4m3fn", "f8e5m2", "f8e4m3fnuz", "f8e5m2fnuz", "f6e2m3", "f6e3m2", "f4e2m1")
 SHAPES: tuple[Shape, ...] = (
     (64,), (48,), (256,), (1,), (16, 16), (32, 16), (16, 48), (48, 32), (80, 16), (1, 64), (64, 1), (8, 8), (2, 32),
     (4, 16, 8), (2, 16, 16), (16, 1, 16), (1, 48, 4),
@@ -56,7 +58,7 @@ class Writer:
         kind = self.pick(
             *("arithmetic", "arithmetic", "divided", "bits", "shifted", "chosen", "unary", "folded", "kept", "scanned"),
             *("moved", "moved", "cast", "cast", "float", "place", "gathered", "masked", "called", "product", "named"),
-            *("counted", "reduced", "looped", "branched"),
+            *("counted", "reduced", "looped", "branched", "repeated"),
         )
         return str(getattr(self, f"_{kind}")(dtype, shape, depth - 1))
 
@@ -267,8 +269,22 @@ class Writer:
         inner, self.lines = self.lines, outer
         bounds = self.pick("n", "1, n", "n, 0, -1", "2")
         self.lines += [f"{name} = {before}", f"for k{name} in range({bounds}):"]
-        self.lines += [f"    {line}" for line in (*inner, f"{name} = {name} * 3 ^ {step}")]
+        self.lines += [f"    {line}" for line in (*inner, f"{name} = {self.combined(dtype, name, step)}")]
         return name
+
+    def _repeated(self, dtype: str, shape: Shape, depth: int) -> str:
+        name, counter, before = self.name(), self.name(), self.tile(dtype, shape, 0)
+        outer, self.lines = self.lines, []
+        step = self.tile(dtype, shape, depth)
+        inner, self.lines = self.lines, outer
+        self.lines += [f"{name} = {before}", f"{counter} = n", f"while {counter} > {self.pick('0', '2', 'p')}:"]
+        change = f"{name} = {self.combined(dtype, name, step)}"
+        self.lines += [f"    {line}" for line in (*inner, change, f"{counter} -= {self.pick(1, 2)}")]
+        return name
+
+    def combined(self, dtype: str, a: str, b: str) -> str:
+        """Of two tiles one that depends on both."""
+        return f"{a} * 3 ^ {b}"
 
     def _branched(self, dtype: str, shape: Shape, depth: int) -> str:
         name, condition = self.name(), self.pick("n > 2", "p == 0", "n % 2 == 1", "OUT0 < 20")
@@ -296,24 +312,52 @@ def wide_programs(draw: Draw) -> Program:
     writer = Writer(draw)
     dtype, shape = writer.pick(*INTEGERS), writer.pick(*SHAPES)
     value = writer.tile(dtype, shape, writer.number(1, 4))
-    rows = writer.number(1, 2 * shape[0] + 1)
-    parameters = {"OUT": (dtype, (rows, *(max(1, n + writer.number(-2, 1)) for n in shape[1:]))), **writer.tensors}
+    tail = _ending(writer, dtype, shape, value)
+    parameters = parameters_of(writer, dtype, shape)
     texts = []
     for name, (kind, dims) in parameters.items():
         own = [f"{name}{i}" for i in range(len(dims))]
         texts.append(f"{name}: global[{kind}, {', '.join(own)}]")
-    tail = f"store(OUT, [p * {shape[0]}{', 0' * (len(shape) - 1)}], {value})"
     head = f"kernel wide({', '.join(texts)}, n: i32):\n    p = tile_ids(cdiv(OUT0, {shape[0]}))\n"
     waves = writer.pick("", "", " with waves=1", " with waves=2", " with waves=8")
     text = FUNCTIONS + head.replace("):\n", f"){waves}:\n", 1) + "".join(f"    {x}\n" for x in (*writer.lines, tail))
     rng = np.random.default_rng(writer.number(0, 1000))
-    arrays = {name: _array(rng, kind, dims) for name, (kind, dims) in parameters.items()}
+    arrays = {name: values_of(rng, kind, dims) for name, (kind, dims) in parameters.items()}
     return Program(text, arrays, {"n": writer.number(0, 5)})
 
 
-def _array(rng: np.random.Generator, kind: str, dims: Shape) -> np.ndarray:
+def parameters_of(writer: Writer, dtype: str, shape: Shape) -> dict[str, tuple[str, Shape]]:
+    """Dtype and extents of all tensors by name: of the output, whose edges cut through tiles, and of those used."""
+    rows = writer.number(1, 2 * shape[0] + 1)
+    return {"OUT": (dtype, (rows, *(max(1, n + writer.number(-2, 1)) for n in shape[1:]))), **writer.tensors}
+
+
+def _ending(writer: Writer, dtype: str, shape: Shape, value: str) -> str:
+    """A statement that brings a tile into `OUT`. Updates may overlap, within a workgroup and between two: in any order
+    they give one result."""
+    kind = writer.pick("store", "store", "store", "masked", "atomic", "atomic", "scattered", "moved")
+    zeros = ", 0" * (len(shape) - 1)
+    if kind == "store":
+        return f"store(OUT, [p * {shape[0]}{zeros}], {value})"
+    if kind == "masked":
+        return f"store(OUT, [p * {shape[0]}{zeros}], {value}, mask={writer.condition(shape, 1)})"
+    update = writer.pick("add", "max", "min")
+    if kind == "scattered":
+        axis = writer.number(0, len(shape) - 1)
+        index = f"(cast({writer.tile('i16', shape, 1)}, i32) % {writer.pick(3, 20, 70)} - 1)"
+        at = ", ".join(writer.pick("p", "0", "-1") for _ in shape[1:])
+        return f"scatter_{update}(OUT, {index}, [{at}], {value}, axis={axis})"
+    mask = f", mask={writer.condition(shape, 1)}" if writer.pick(True, False) else ""
+    start = f"p * {shape[0]}" if kind == "atomic" else f"p * {writer.pick(0, 1, 3)} - {writer.number(0, 2)}"
+    return f"atomic_{update}(OUT, [{start}{zeros}], {value}{mask})"
+
+
+def values_of(rng: np.random.Generator, kind: str, dims: Shape) -> np.ndarray:
+    """Elements of a tensor: integers of the whole range, small multiples of 1/8, bools."""
     if kind == "bool":
         return rng.integers(0, 2, dims).astype(bool)
+    if DTYPES[kind].is_float:
+        return (rng.integers(-32, 33, dims) / 8).astype(DTYPES[kind].numpy)
     info = np.iinfo({"i": "int", "u": "uint"}[kind[0]] + kind[1:])
     values = rng.integers(info.min, info.max, dims, dtype=info.dtype, endpoint=True)
     small = rng.integers(0, 10, dims)
