@@ -43,16 +43,19 @@ class Uncovered:
 
 @dataclass
 class _State:
-    """What is on its way: by counter, the things that operations bring and their ages."""
+    """What is on its way: by counter, the things that operations bring and their ages. And whether lanes may be
+    switched off: all of them never are at a wave's start."""
 
     ages: dict[str, dict[str, int]] = field(default_factory=lambda: {c: {} for c in _MOST})
+    masked: bool = False
 
     def copy(self) -> _State:
-        return _State({c: dict(ages) for c, ages in self.ages.items()})
+        return _State({c: dict(ages) for c, ages in self.ages.items()}, self.masked)
 
     def join(self, other: _State) -> bool:
         """Take in another state; whether that changed this one."""
-        changed = False
+        changed = other.masked and not self.masked
+        self.masked |= other.masked
         for counter, theirs in other.ages.items():
             mine = self.ages[counter]
             for thing, age in theirs.items():
@@ -84,13 +87,31 @@ def verify(code: Code) -> tuple[Uncovered, ...]:
         state = entry[at].copy()
         for why in _step(code[at], state):
             found.setdefault((at, why), Uncovered(code[at], why))
-        for to in following[at]:
+        state.masked = _masked(code[at], state.masked)
+        for to in _taken(code[at], at, following[at], state):
             if to not in entry:
                 entry[to] = state.copy()
                 work.append(to)
             elif entry[to].join(state):
                 work.append(to)
     return tuple(found[key] for key in sorted(found))
+
+
+def _taken(instruction: Instruction, at: int, following: Sequence[int], state: _State) -> Sequence[int]:
+    """Where control may go: compilers ask whether EXEC is 0 where they know that it is not, to jump always or never."""
+    if state.masked or instruction.mnemonic not in ("s_cbranch_execz", "s_cbranch_execnz"):
+        return following
+    return [to for to in following if (to == at + 1) == (instruction.mnemonic == "s_cbranch_execz")]
+
+
+def _masked(instruction: Instruction, before: bool) -> bool:
+    """Whether lanes may be switched off after it."""
+    name, operands = instruction.mnemonic, instruction.operands
+    if "saveexec" in name or "wrexec" in name or name.startswith("v_cmpx"):
+        return True
+    if operands and operands[0].startswith("exec"):
+        return (name, *operands) != ("s_mov_b64", "exec", "-1")
+    return before
 
 
 def _step(instruction: Instruction, state: _State) -> Iterator[str]:

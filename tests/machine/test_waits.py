@@ -89,6 +89,20 @@ def test_the_younger_age_counts_where_paths_meet() -> None:
     assert verify(instructions(load, later, "s_waitcnt vmcnt(1)", use, "s_endpgm")) == ()
 
 
+def test_exec_is_zero_only_where_something_masks_lanes() -> None:
+    """A jump where EXEC is 0 can't be taken before lanes are switched off, one where it isn't must be."""
+    load, use = "buffer_load_dword v1, v0, s[0:3], 0 offen", "v_add_u32_e32 v2, v1, v1"
+    skips = [load, "s_cbranch_execz 1", "s_waitcnt vmcnt(0)", use, "s_endpgm"]
+    assert verify(instructions(*skips)) == ()
+    jumps = [load, "s_waitcnt vmcnt(0)", "s_cbranch_execnz 1", load, use, "s_endpgm"]
+    assert verify(instructions(*jumps)) == ()
+    for mask in ("s_and_saveexec_b64 s[4:5], vcc", "s_mov_b64 exec, s[4:5]", "v_cmpx_eq_u32_e32 v3, v4"):
+        assert verify(instructions(mask, *skips)) and verify(instructions(mask, *jumps))
+        assert verify(instructions(mask, "s_mov_b64 exec, -1", *skips)) == ()
+    joined = ["s_cbranch_scc0 1", "s_and_saveexec_b64 s[4:5], vcc", *skips]
+    assert verify(instructions(*joined))
+
+
 def test_scalar_loads_return_in_any_order() -> None:
     code = ["s_load_dword s4, s[0:1], 0x0", "s_load_dword s5, s[0:1], 0x4", "s_waitcnt lgkmcnt(1)"]
     assert verify(instructions(*code, "s_mov_b32 s6, s4", "s_endpgm"))
