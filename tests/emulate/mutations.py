@@ -18,7 +18,7 @@ from hkc.emulate.registry import Context, Step
 from hkc.emulate.waves import Waves
 from hkc.machine.abi import GlobalParam, View, pack
 from hkc.machine.disassemble import disassemble
-from hkc.machine.waits import Uncovered, verify
+from hkc.machine.waits import Code, Uncovered, verify
 from hkc.support.dtypes import dtype
 from hkc.support.errors import HkcError
 from hkc.support.extents import evaluate
@@ -33,7 +33,7 @@ Outputs = dict[str, bytes]
 
 
 class Effects(Observer):
-    """Which waits had something to wait for, and which barriers and waits were executed at all; steps of the launch."""
+    """Which instructions were executed, which waits among them had something to wait for; steps of the launch."""
 
     def __init__(self) -> None:
         self.executed: set[int] = set()
@@ -44,13 +44,12 @@ class Effects(Observer):
         sync = instruction.base in ("s_waitcnt", "s_barrier")
 
         def run(w: Waves) -> Any:
-            before = w.state.outstanding.pending()
+            before = w.state.outstanding.pending() if sync else 0
             jump = step(w)
             self.steps += 1
-            if sync:
-                self.executed.add(instruction.address)
-                if instruction.base == "s_barrier" or w.state.outstanding.pending() != before:
-                    self.effective.add(instruction.address)
+            self.executed.add(instruction.address)
+            if sync and (instruction.base == "s_barrier" or w.state.outstanding.pending() != before):
+                self.effective.add(instruction.address)
             return jump
 
         return run
@@ -76,29 +75,32 @@ class _First(Observer):
 @dataclass(frozen=True)
 class Verdict:
     """What became of a mutation: the kind of the first finding on the emulator, or why there is none; what the static
-    proof of waits says; and whether LDS accesses clash by the count of barriers (where nothing was found)."""
+    proof of waits says, of all paths and of those that some shape takes; and how many LDS accesses clash by the count
+    of barriers (where nothing was found)."""
 
     mutation: str
     barrier: bool
     outcome: str
     found: str
     unproved: tuple[Uncovered, ...]
+    unproved_here: tuple[Uncovered, ...]
     clashes: int
 
     def __str__(self) -> str:
         proof = f"not proved: {self.unproved[0]}" if self.unproved else "all waits proved"
+        proof += ", on a path that no shape takes" if self.unproved and not self.unproved_here else ""
         return f"{self.mutation}: {self.outcome}{f' ({self.found})' if self.found else ''}; {proof}"
 
     def objection(self) -> str:
         """Why this verdict can't be left as it is, if so: checkers contradict each other."""
-        registers = [u for u in self.unproved if LATE in u.why]
+        late, late_here = (any(LATE in u.why for u in them) for them in (self.unproved, self.unproved_here))
         if self.clashes:
             return "no race is reported, but LDS accesses clash"
         if self.found == "missing wait" and not self.unproved:
             return "a missing wait is reported, and yet all waits are proved"
-        if self.outcome in (IDLE, COVERED) and registers:
+        if self.outcome in (IDLE, COVERED) and late_here:
             return "a register may be used too early, and no run shows it"
-        if self.outcome == UNUSED and not registers:
+        if self.outcome == UNUSED and not late:
             return "nobody has looked at it"
         return ""
 
@@ -126,6 +128,8 @@ class Subject:
             assert findings == (), findings
             self.effects.append(effects)
             self.wanted.append(outputs)
+        executed = set().union(*(effects.executed for effects in self.effects))
+        self.unused = {i.address: "s_endpgm" for code in self.codes for i in code if i.address not in executed}
         self.limit = 20 * max(effects.steps for effects in self.effects)
 
     def run(
@@ -170,8 +174,10 @@ class Subject:
         program = replace(self.program, instructions=tuple(changed))
         name = f"{instruction.address:#x} {instruction.text} -> {mutant.text}"
         outcome, found, clashes = self._outcome(program, instruction.address, name)
-        unproved = self._unproved(instruction, mutant.text)
-        return Verdict(name, instruction.base == "s_barrier", outcome, found, unproved, clashes)
+        (code,) = (c for c in self.codes if c[0].address <= instruction.address <= c[-1].address)
+        text = {instruction.address: mutant.text}
+        proofs = verify(changed_in(code, text)), verify(changed_in(code, self.unused | text))
+        return Verdict(name, instruction.base == "s_barrier", outcome, found, *proofs, clashes)
 
     def _outcome(self, program: Program, address: int, name: str) -> tuple[str, str, int]:
         reached = [n for n, effects in enumerate(self.effects) if address in effects.executed]
@@ -185,12 +191,10 @@ class Subject:
         effective = any(address in self.effects[n].effective for n in reached)
         return ((COVERED if effective else IDLE) if reached else UNUSED), "", epochs.clashes
 
-    def _unproved(self, instruction: Decoded, text: str) -> tuple[Uncovered, ...]:
-        """What the static proof says of the kernel with this text in the instruction's place."""
-        for code in self.codes:
-            if code[0].address <= instruction.address <= code[-1].address:
-                return verify([replace(i, text=text) if i.address == instruction.address else i for i in code])
-        raise AssertionError(instruction)
+
+def changed_in(code: Code, texts: Mapping[int, str]) -> Code:
+    """The code with other texts at these addresses."""
+    return [replace(i, text=texts[i.address]) if i.address in texts else i for i in code]
 
 
 def deletions(program: Program) -> Iterator[tuple[int, Decoded]]:
