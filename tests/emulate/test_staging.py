@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from emulated import CHIPS, Wave, assembled, run_kernel
 
+import hkc
 from hkc.emulate import Finding
 from hkc.emulate.checks import CHECKS, observers
 from hkc.emulate.decode import Decoded
+from hkc.runtime.emulator import Emulator
 from hkc.support.errors import HkcError
 
 pytestmark = pytest.mark.parametrize("arch", CHIPS)
@@ -227,3 +229,32 @@ def test_negative_offsets(arch: str) -> None:
     windows = np.sum([rows[:, i : i + 64] for i in range(5)], axis=0)
     assert (after.reshape(16, 64) == windows[::-1, ::-1]).all()
     assert result.findings == ()
+
+
+CHAINED = """
+kernel chained(A: global[f16, M, K], B: global[f16, N, K], D: global[f16, P, N], S: global[f16, M, N],
+        C: global[f32, M, P]) with waves=WAVES:
+    m = tile_ids(cdiv(M, 64)) * 64
+    s = cast(dot(load(A, [m, 0], [64, 64]), load(B, [0, 0], [64, 64]).T), f16)
+    store(S, [m, 0], s)
+    c = dot(s, load(D, [0, 0], [64, 64]).T)
+    store(C, [m, 0], c + dot(load(A, [m, 0], [64, 64]), load(B, [0, 0], [64, 64]).T))
+"""
+
+
+@pytest.mark.parametrize("waves", [pytest.param(1, marks=pytest.mark.long), 2, 4])
+def test_the_result_of_a_product_as_operand_of_the_next(arch: str, waves: int) -> None:
+    """It changes its layout on the way, and is stored, too; whole numbers, so that every element is exact."""
+    kernel = hkc.compile(CHAINED.replace("WAVES", str(waves)), arch)
+    rng = np.random.default_rng(46)
+    a, b, d = (rng.integers(-2, 3, shape).astype(np.float16) for shape in ((100, 40), (56, 40), (64, 56)))
+    wide = [x.astype(np.float64) for x in (a, b, d)]
+    first = wide[0] @ wide[1].T
+    assert np.abs(first).max() <= 160
+    for seed in (0, 1):
+        s, c = np.full((100, 56), np.nan, np.float16), np.full((100, 64), np.nan, np.float32)
+        ran = kernel.launch(kernel.bind(A=a, B=b, D=d, S=s, C=c), Emulator(seed, observers(CHECKS)))
+        assert {f.kind for f in ran.findings} <= {"bank conflicts"}
+        assert (s == first).all()
+        assert (c[:, :56] == (first @ wide[2].T)[:, :56] + first).all()
+        assert (c[:, 56:] == (first @ wide[2].T)[:, 56:]).all()
