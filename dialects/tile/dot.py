@@ -48,16 +48,24 @@ def _check_held(low: Any, op: Any, *factors: int) -> None:
     """Whether the layouts of a, b and the accumulator belong to one instruction and one grid of waves: others would
     give wrong sums. Raises `HkcBug`."""
     a, b, acc = (low.layout(op.operands[i]) for i in factors)
-    unit = low.instruction(op).acc_layout().transpose((1, 0))
-    walks = [
-        [tuple(basis[d] for basis in bases) for bases in (layout.register, layout.lane, layout.wave)]
-        for layout, d in ((a, 1), (b, 0), (a, 0), (acc, 0), (b, 1), (acc, 1))
-    ]
-    same_depth = walks[0] == walks[1] and not any(walks[0][2]) and a.block[1] == b.block[0]
+    row = low.instruction(op)
+    if row.scaled:
+        kinds = (low.dtype_name(op.operands[i], False) for i in (factors[1], factors[0]))
+        row = next(r for r in low.chip.mfma_for(*kinds, row.acc, scaled=True) if r.mnemonic == row.mnemonic)
+    unit = row.acc_layout().transpose((1, 0))
+
+    def walk(layout: Any, d: int) -> list[tuple[int, ...]]:
+        return [tuple(basis[d] for basis in bases) for bases in (layout.register, layout.lane, layout.wave)]
+
+    walks = [walk(layout, d) for layout, d in ((a, 1), (b, 0), (a, 0), (acc, 0), (b, 1), (acc, 1))]
+    # Scales belong to neighbours along k, so scaled forms keep the instruction's own order, which depends on the dtype.
+    own = [walk(row.b_layout(), 0)[:2], walk(row.a_layout(), 1)[:2]] if row.scaled else [walks[1][:2], walks[0][:2]]
+    same_depth = [walks[0][:2], walks[1][:2]] == own and not any((*walks[0][2], *walks[1][2]))
+    same_depth = same_depth and a.block[1] == b.block[0]
     same_waves = walks[2][2] == walks[3][2] and walks[4][2] == walks[5][2]
     same_blocks = (a.block[0], b.block[1]) == acc.block
     if not (same_depth and same_waves and same_blocks and (acc.register, acc.lane) == (unit.register, unit.lane)):
-        raise HkcBug(f"{low.instruction(op).mnemonic} can't multiply {a} and {b} into {acc}")
+        raise HkcBug(f"{row.mnemonic} can't multiply {a} and {b} into {acc}")
 
 
 @tile_op("dot", spelling="dot(a, b)")

@@ -44,6 +44,11 @@ def is_torch(value: Any) -> bool:
     return hasattr(value, "data_ptr") and hasattr(value, "stride")
 
 
+def is_writable(value: Any) -> bool:
+    """Whether it may be written to; PyTorch knows no tensors that may not."""
+    return is_torch(value) or bool(value.flags.writeable)
+
+
 def address(value: Any) -> int:
     """Of the first element."""
     return int(value.data_ptr() if is_torch(value) else value.__array_interface__["data"][0])

@@ -14,6 +14,7 @@ from hkc.kernels.arrays import (
     empty,
     flat,
     is_aligned,
+    is_writable,
     overlap,
     rows_of,
     same_memory,
@@ -144,7 +145,7 @@ def _product(a: Any, b: Any, epilogue: Epilogue, out: Any, kind: str | None) -> 
     shape = (*batch, a.shape[-2], b.shape[-1])
     stacked = len(b.shape) == 2
     epilogue = epilogue.checked(shape, stacked)
-    given = result(out, kind, shape, total if dtype(kinds[0]).bytes == 1 else kinds[0], a)
+    given = result(out, kind, shape, total if dtype(kinds[0]).bytes == 1 else kinds[0], a, epilogue.beta)
     if stacked:
         seen: tuple[int, ...] = (rows_of(shape), shape[-1])
         a = flat(a, (seen[0], a.shape[-1]))
@@ -157,9 +158,11 @@ def _product(a: Any, b: Any, epilogue: Epilogue, out: Any, kind: str | None) -> 
     return _Product(a, b, given, flat(given, seen), (*kinds, total), epilogue)
 
 
-def result(out: Any, kind: str | None, shape: tuple[int, ...], own: str, like: Any) -> Any:
+def result(out: Any, kind: str | None, shape: tuple[int, ...], own: str, like: Any, beta: float = 0.0) -> Any:
     """`out`, or memory for a result of a shape and a dtype: `kind`, that of `out`, or `own`. Raises `HkcError`."""
     if out is None:
+        if beta:
+            raise error("HK501", f"`beta` is {beta}, but there is no `out` to be multiplied by it", hint="pass `out`")
         return empty(shape, own if kind is None else result_dtype(kind), like)
     out = as_array("out", out, len(shape))
     if tuple(out.shape) != shape:
@@ -168,6 +171,8 @@ def result(out: Any, kind: str | None, shape: tuple[int, ...], own: str, like: A
     if kind is not None and found != result_dtype(kind):
         raise error("HK503", f"`out` holds {found}, but `out_dtype` is {kind}", hint="leave `out_dtype` out")
     result_dtype(found)
+    if not is_writable(out):
+        raise error("HK508", "`out` is written, but the array is read-only", hint="pass a copy")
     return out
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from hkc.kernels.arrays import as_array, dtype_of, expect, shown
+from hkc.kernels.arrays import as_array, dtype_of, empty, expect, is_aligned, shown
 from hkc.kernels.epilogue import Constants
 from hkc.kernels.files import compiled, first_without_spills
 from hkc.kernels.products import check_apart, result, sum_of
@@ -99,14 +99,28 @@ def _scaled(
     """Launch the kernel `name` with the first tiles that spill nothing."""
     from hkc import api
 
-    a, _, b, _ = given
+    a, scale_a, b, scale_b = given
     out = result(out, kind, (a.shape[0], b.shape[0]), "bf16", a)
     check_apart(out, dict(zip(("a", "scale_a", "b", "scale_b"), given, strict=True)))
     kind = dtype_of("out", out)
     finish: Constants = {"OUT": kind, "SATURATE": dtype(kind).bits <= 8}
     chip = arch or api.gpu_arch()
-    _, kernel = first_without_spills(lambda t: compiled(name, chip, **t, **constants, **finish), tiles)
+    aligned = all(map(is_aligned, (a, b, out)))
+    if aligned:
+        given = a, _padded("scale_a", scale_a), b, _padded("scale_b", scale_b)
+    _, kernel = first_without_spills(lambda t: compiled(name, chip, aligned, **t, **constants, **finish), tiles)
     return kernel(*given, out, device=device)
+
+
+def _padded(what: str, scales: Any) -> Any:
+    """The same scales in rows that begin at multiples of 16 bytes: for want of these, a kernel would take all that it
+    reads for unaligned."""
+    kind, (rows, columns) = dtype_of(what, scales), scales.shape
+    if is_aligned(scales) or 0 in (rows, columns):
+        return scales
+    made = empty((rows, columns + -columns % (16 // dtype(kind).bytes)), kind, scales)[:, :columns]
+    made[...] = scales
+    return made
 
 
 def _scales(what: str, scales: Any, kind: str, shape: tuple[int, ...], meaning: str) -> None:

@@ -55,6 +55,8 @@ def shared() -> dict[str, Any]:
         ({"out": ones(9, 9)}, "HK505.*`out` is 9x9, but the product 8x8"),
         ({"out": ones(8, 8), "out_dtype": "f32"}, "HK503.*`out` holds bf16, but `out_dtype` is f32"),
         ({"out_dtype": "float32"}, "HK503.*'float32', which is no dtype of a product.*f32"),
+        ({"beta": 2.0}, "HK501.*`beta` is 2.0, but there is no `out`"),
+        ({"out": np.broadcast_to(ones(8), (8, 8))}, "HK508.*`out` is written, but the array is read-only"),
         ({"out": 3.0}, "HK502.*`out` is no array or tensor, but of type float"),
         (shared(), "HK508.*`out` shares memory with `a`.*pass a copy of `a`"),
         ({"a": [[1.0] * 8]}, "HK502.*`a` is no array or tensor, but of type list.*numpy.asarray"),

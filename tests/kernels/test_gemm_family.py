@@ -10,6 +10,7 @@ import pytest
 from matrix_products import CHIPS, FORMS
 
 import hkc
+from hkc.cli import main
 from hkc.kernels import gemm, gemm_block_scaled, gemm_grouped, gemm_mx, path
 from hkc.kernels.choose import FORMS as FILES
 from hkc.kernels.choose import TABLE, ranked
@@ -126,6 +127,9 @@ def test_narrow_results_saturate(chip: str) -> None:
     a[3] = -100
     found = gemm(a, b, alpha=0.01, out_dtype="i8", **on(chip))
     assert (found[3] == -64).all() and (found[4] == 64).all()
+    whole = np.arange(-32, 32, dtype=np.int8).reshape(4, 16)
+    quarters = gemm(whole, np.eye(16, dtype=np.int8), out_scale=0.25, out_dtype="i8", **on(chip))
+    assert np.array_equal(quarters, np.rint(whole / 4)), "to the nearest, and the even one of two"
     assert (gemm(a, b, out_dtype="i8", **on(chip))[:, 0] == np.where(np.arange(16) == 3, -128, 127)).all()
 
 
@@ -136,6 +140,42 @@ def test_batches_broadcast(chip: str) -> None:
     turned = np.ascontiguousarray(b.swapaxes(1, 2)).swapaxes(1, 2)
     assert np.array_equal(gemm(a[0], turned, out_dtype="f32", **on(chip)), exact(a[0], b))
     assert np.array_equal(gemm(a, b[0], out_dtype="f32", **on(chip)), exact(a, b[0]))
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ((0, 5, 16), (0, 16, 6)), ((2, 0, 16), (16, 6)), ((3, 0, 5, 16), (16, 6)), ((2, 3, 0), (0, 4)),
+        ((2, 3, 0), (2, 0, 4)), ((0, 4), (4, 0)), ((1, 3, 16), (5, 16, 4)),
+    ],
+)  # fmt: skip
+def test_batches_of_nothing(a: tuple[int, ...], b: tuple[int, ...]) -> None:
+    x, y = whole(a, "bf16"), whole(b, "bf16")
+    found = gemm(x, y, out_dtype="f32", **on("gfx950"))
+    assert found.shape == (x @ y).shape and np.array_equal(found, exact(x, y))
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_everything_that_follows_the_sums(chip: str) -> None:
+    """Factors per row and column, beta beside a residual, one more factor; in batches and groups, too."""
+    a, b, r, c = whole((35, 64), "bf16"), whole((64, 50), "bf16"), whole((35, 50), "f32", 7), whole((35, 50), "f32", 8)
+    rows, columns, bias = whole((35,), "f32"), whole((50,), "f32"), whole((50,), "bf16")
+    factors = {"alpha": 0.5, "row_scales": rows, "column_scales": columns, "out_scale": 0.25}
+    scaled = 0.5 * rows[:, None] * columns * exact(a, b)
+    for split in (1, 2):
+        out = c.copy()
+        given = {"bias": bias, "activation": "relu", "residual": r, "beta": -2.0, "out": out, "split": split}
+        assert gemm(a, b, **factors, **given, **on(chip)) is out
+        assert np.array_equal(out, (np.maximum(scaled - 2.0 * c + bias.astype(np.float64), 0) + r) / 4)
+    batch = gemm(np.stack([a, 2 * a]), np.stack([b, b]), **factors, residual=r, out_dtype="f32", **on(chip))
+    assert np.array_equal(batch, np.stack([scaled + r, 2 * scaled + r]) / 4)
+    w, biases, sizes = whole((3, 20, 64), "bf16"), whole((3, 20), "f32"), np.array([0, 30, 5], np.int32)
+    of = np.repeat(np.arange(3), sizes)
+    sums = rows[:, None] * np.einsum("mk,mnk->mn", a.astype(np.float64), w[of].astype(np.float64)) + biases[of]
+    by_columns = np.ascontiguousarray(w.swapaxes(1, 2)).swapaxes(1, 2)
+    for stored in (w, by_columns):
+        given = {"bias": biases, "activation": "relu", "row_scales": rows, "out_dtype": "f32"}
+        assert np.array_equal(gemm_grouped(a, stored, sizes, **given, **on(chip)), np.maximum(sums, 0))
 
 
 @pytest.mark.parametrize("chip", CHIPS)
@@ -159,10 +199,16 @@ def test_scales_per_block(chip: str) -> None:
     assert np.array_equal(found, rows * 384 * np.where(np.arange(130) < 128, 1, 3))
 
 
-@pytest.mark.parametrize("kind", ["f8e4m3fn", "f6e2m3", "f4e2m1"])
-def test_microscaling_formats(kind: str) -> None:
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ("f8e4m3fn", "f8e5m2"), ("f6e2m3", "f6e2m3"), ("f4e2m1", "f4e2m1"),
+        ("f8e4m3fn", "f4e2m1"), ("f6e3m2", "f8e5m2"), ("f4e2m1", "f6e2m3"),
+    ],
+)  # fmt: skip
+def test_microscaling_formats(left: str, right: str) -> None:
     rng = np.random.default_rng(3)
-    a, b = whole((40, 160), kind), whole((30, 160), kind)
+    a, b = whole((40, 160), left), whole((30, 160), right)
     powers = [2.0 ** rng.integers(-2, 3, (len(x), 5)) for x in (a, b)]
     scales = [p.astype(ml_dtypes.float8_e8m0fnu) for p in powers]
     found = gemm_mx(a, scales[0], b, scales[1], out_dtype="f32", **on("gfx950"))
@@ -223,6 +269,15 @@ def test_no_shipped_kernel_spills(name: str, chip: str) -> None:
         assert refusal.diagnostics[0].code == "HK451" and name == "gemm_mx"
         return
     assert not [symbol for symbol, taken in kernel.resources.items() if taken.spills]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("chip", CHIPS)
+@pytest.mark.parametrize("name", sorted(p.stem for p in path("gemm").parent.glob("*.hk") if p.stem != "epilogues"))
+def test_the_checkers_find_nothing(name: str, chip: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["check", str(path(name)), "--arch", chip, "--interleavings", "8"])
+    said = capsys.readouterr()
+    assert code == 0 or (name == "gemm_mx" and "HK451" in said.err), said.out + said.err
 
 
 @pytest.mark.long
