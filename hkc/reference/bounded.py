@@ -137,9 +137,11 @@ class Bounded(np.lib.mixins.NDArrayOperatorsMixin):
         return settled(value, self.error, target, ulps, decided=np.isfinite(self.spread))
 
     def view(self, dtype: Any) -> Bounded:
-        """The same bits as another integer type."""
+        """The same bits as another integer type; who writes to one writes to both, errors included."""
         if is_float(self.dtype) or is_float(dtype):
             raise TypeError(f"the bits of {self.dtype} as {dtype} have no error bound")
+        if self.error is None:
+            self.error = np.zeros(self.shape)
         return Bounded(self.value.view(dtype), self.error, dtype)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any) -> Any:

@@ -146,13 +146,18 @@ FOLDS: dict[Any, Callable[..., Bounded]] = {
 # Atomic updates: the places are certain, the order of updates is not.
 
 
+def _keep_errors(x: Bounded, at: Any, more: Bounded) -> None:
+    if more.error is not None:
+        if x.error is None:
+            x.error = np.zeros(x.shape)
+        np.maximum.at(x.error, at, more.errors)
+
+
 def _pile_up(x: Bounded, at: Any, more: Bounded) -> None:
     """Add elements to places; a place's sum is bounded for every order of all the additions it ever got."""
     if not is_float(x.dtype):
+        _keep_errors(x, at, more)
         np.add.at(x.value, at, more.value)
-        if more.error is not None:
-            x.error = np.array(x.errors)
-            np.maximum.at(x.error, at, more.errors)
         return
     if x.piled is None:
         x.piled = (np.zeros(x.shape), np.abs(x.value) + x.spread, np.array(x.errors))
@@ -168,10 +173,8 @@ def _pile_up(x: Bounded, at: Any, more: Bounded) -> None:
 
 def _keep_extreme(ufunc: Any) -> Callable[..., None]:
     def update(x: Bounded, at: Any, more: Bounded) -> None:
+        _keep_errors(x, at, more)
         ufunc.at(x.value, at, more.value)
-        if x.error is not None or more.error is not None:
-            x.error = np.array(x.errors)
-            np.maximum.at(x.error, at, more.errors)
 
     return update
 

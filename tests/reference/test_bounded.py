@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from hkc.dialects.builtin import BUILTINS
 from hkc.dialects.define import evaluate
+from hkc.dialects.tile.atomics import combine_at
 from hkc.dialects.tile.dot import Dot
 from hkc.dialects.tile.reduce import Reduce
 from hkc.emulate.matrix import Operand, aligned_sums, powers_of
@@ -262,3 +263,13 @@ def test_comparisons_know_infinities_and_nan() -> None:
         assert not found.ok and found.max_error == np.inf
     close = compare(np.array([1.5, 3.0]), np.array([1.0, 3.25]), np.array([1.0, 0.125]))
     assert (close.worst, close.error, close.bound, close.max_error, close.ok) == ((1,), 0.25, 0.125, 0.5, False)
+
+
+def test_atomic_updates_without_a_sign_keep_their_errors() -> None:
+    """They are made through a view of the tensor."""
+    held, new = (
+        Bounded.exact(np.array([5, 5], np.int8)),
+        Bounded(np.array([9, 9], np.int8), np.array([0.0, 2.0]), np.int8),
+    )
+    combine_at(held, (np.arange(2),), new, "max", unsigned=True)
+    assert list(held.value) == [9, 9] and list(held.errors) == [0, 2]
