@@ -110,6 +110,8 @@ def _fold_extreme(ufunc: Any) -> Callable[..., Bounded]:
         value = _reduce(ufunc, x.value, axis, keepdims)
         if x.error is None:
             return Bounded(value, None, x.dtype)
+        if not is_float(x.dtype):
+            return Bounded(value, _fold_uncertain(x, axis, keepdims), x.dtype)
         ends = [_reduce(ufunc, x.value + side * x.error, axis, keepdims) for side in (-1, 1)]
         error = np.maximum(*(np.abs(end - value) for end in ends))
         return settled(value, error, x.dtype, 0.0, np.all(np.isfinite(x.error), axis=axis, keepdims=keepdims))

@@ -273,3 +273,10 @@ def test_atomic_updates_without_a_sign_keep_their_errors() -> None:
     )
     combine_at(held, (np.arange(2),), new, "max", unsigned=True)
     assert list(held.value) == [9, 9] and list(held.errors) == [0, 2]
+
+
+@pytest.mark.parametrize("kind", ["sum", "prod", "max", "min"])
+def test_folds_of_whole_numbers_that_rounding_leaves_open(kind: str) -> None:
+    x = Bounded(np.array([[1, 2], [3, 4]], np.int8), np.array([[0.0, 1.0], [0.0, 0.0]]), np.int8)
+    found = evaluate(Reduce.meaning, x, axis=1, kind=kind, unsigned=True, result=None)
+    assert np.isinf(found.errors[0, 0]) and found.errors[1, 0] == 0
