@@ -89,19 +89,21 @@ class ScheduleWaves(Pass):
         loops = [op for op in loops if not any(inner.name == "scf.for" for inner in walk(op))]
         if wanted is not None and not loops:
             raise _refused(function, wanted, "no loop of this kernel multiplies")
-        for loop in loops:
-            found, obstacle = trips(loop)
-            mix = _mix(loop, found[0] if found else None, waves, chip, obstacle)
-            schedule = wanted or self.choose(mix, chip)
-            if wanted in SHARING:
-                _check(loop, wanted, mix, chip)
+        taken = [(loop, *trips(loop)) for loop in loops]
+        mixes = [_mix(loop, found[0] if found else None, waves, chip, obstacle) for loop, found, obstacle in taken]
+        against = [_against(wanted, mix, chip) for mix in mixes] if wanted in SHARING else []
+        if against and all(against):
+            raise _refused(loops[0], wanted, against[0])
+        for i, (loop, found, obstacle) in enumerate(taken):
+            # A loop has copies for rare workgroups: what is asked for holds where it can.
+            schedule = "plain" if against and against[i] else wanted or self.choose(mixes[i], chip)
             text = f"schedule {schedule}"
             if schedule == "pingpong":
-                count = clusters(mix, chip) or 2
-                _ping_pong(loop, found, mix, count, waves)
-                text += f", {count} clusters of {len(mix.clocks) // count} MFMAs per trip"
+                count = clusters(mixes[i], chip) or 2
+                _ping_pong(loop, found, mixes[i], count, waves)
+                text += f", {count} clusters of {len(mixes[i].clocks) // count} MFMAs per trip"
             elif schedule == "interleave":
-                interleave(loop, found, mix)
+                interleave(loop, found, mixes[i])
             explain(function, loop, "loop", Option(text + (f", since {obstacle}" if obstacle else "")))
 
 
@@ -122,14 +124,13 @@ def _mix(loop: Any, trip: Trip | None, waves: int, chip: Chip, obstacle: str) ->
     )
 
 
-def _check(loop: Any, wanted: str, mix: Mix, chip: Chip) -> None:
+def _against(wanted: str, mix: Mix, chip: Chip) -> str:
+    """Why a loop can't be put in this order; "" where it can."""
     if mix.obstacle:
-        raise _refused(loop, wanted, mix.obstacle)
+        return mix.obstacle
     if mix.sharing != SHARING[wanted]:
-        why = f"it is for {SHARING[wanted]} wave(s) of a workgroup on each of {chip.compute.simds} SIMDs"
-        raise _refused(loop, wanted, why)
-    if len(mix.clocks) % 2:
-        raise _refused(loop, wanted, "its MFMAs are not even in number")
+        return f"it is for {SHARING[wanted]} wave(s) of a workgroup on each of {chip.compute.simds} SIMDs"
+    return "its MFMAs are not even in number" if len(mix.clocks) % 2 else ""
 
 
 def _refused(op: Any, wanted: str, why: str) -> Exception:

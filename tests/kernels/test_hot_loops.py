@@ -46,6 +46,7 @@ def test_no_branch_and_no_mask(product: tuple[str, CompiledKernel]) -> None:
     assert len(hot) == 1
     assert not [m for m in hot[0] if m.startswith(("v_cmp", "v_cndmask"))]
     assert not kernel.resources[kernel.symbol].spills
+    assert any("tiles come in" in str(choice) for choice in kernel.binary.choices), "ahead of the trips"
 
 
 def test_tiles_come_in_ahead(product: tuple[str, CompiledKernel]) -> None:
