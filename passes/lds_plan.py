@@ -13,6 +13,7 @@ from hkc.dialects.translate import element_name, layout_text, record_type
 from hkc.dialects.types import TileType
 from hkc.layout import DistributedLayout
 from hkc.layout.accesses import Kind, Use
+from hkc.layout.conversion import extents_in_lds
 from hkc.layout.direct import direct_layout
 from hkc.layout.synthesis import Candidate, synthesise
 from hkc.layout.text import by
@@ -23,6 +24,9 @@ from hkc.passes.requests import requested
 from hkc.support.dtypes import dtype
 from hkc.support.errors import HkcError
 from hkc.targets.chip import Chip
+
+SHARING = 4
+"""Conversions that share a buffer at most: each may be read in two ways, and all combinations are tried."""
 
 DIRECT_BYTES = 16
 """Bytes per lane of a copy straight from memory to LDS."""
@@ -58,7 +62,11 @@ def plans(function: Any, ops: Sequence[Any], chip: Chip) -> list[Plan]:
     made: list[Plan] = []
     for op in ops:
         alone = plan(function, (op,), chip)
-        joined = {i: both for i, old in enumerate(made) if (both := _together(function, old, op, chip)) is not None}
+        joined = {
+            i: both
+            for i, old in enumerate(made)
+            if len(old.ops) < SHARING and (both := _together(function, old, op, chip)) is not None
+        }
         added = {i: _more(both.cost, made[i].cost) for i, both in joined.items()}
         best = min(added, key=lambda i: (added[i], i), default=None)
         if best is None or added[best] > alone.cost:
@@ -178,6 +186,5 @@ def _layout(value: Any) -> DistributedLayout:
 def _tile(ops: Sequence[Any]) -> tuple[tuple[int, ...], int]:
     """Extents in LDS and bytes per element of the tile that is converted: whole blocks of all layouts."""
     kind = ops[0].results[0].type
-    blocks = (_layout(v).block for v in (ops[0].operands[0], *(op.results[0] for op in ops)))
-    shape = tuple(n + -n % max(sides) for n, *sides in zip(kind.shape, *blocks, strict=True))
-    return shape, dtype(element_name(kind.element_type)).bytes
+    held = [_layout(v) for v in (ops[0].operands[0], *(op.results[0] for op in ops))]
+    return extents_in_lds(tuple(kind.shape), held), dtype(element_name(kind.element_type)).bytes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from hkc.layout import DistributedLayout, tile_waves
@@ -84,12 +84,19 @@ def variants(
     Each instruction of the best rate, with each good grid of waves; waves that find no work hold copies. The order
     along k is free, as long as both operands have the same: by default each lane holds a run as long as the widest LDS
     read; with `chained` the order in which lanes hold an accumulator is offered too, so that one dot's result may be
-    another's operand as it lies. With `wanted`, a shape or a mnemonic, only that instruction is taken.
+    another's operand as it lies. With `wanted`, a shape or a mnemonic, only that instruction is taken. Operands must
+    fit the LDS one by one, with what waves hold of them beyond the dot, if there is any grid with which they do.
     """
     rows = candidates(chip, *dtypes, extents, scaled, wanted)
     best = useful_rate(rows[0], extents)
     for row in (r for r in rows if useful_rate(r, extents) == best):
-        for grid in wave_grids(-(-extents[0] // row.n), -(-extents[1] // row.m), waves):
+        bits = max(BITS[dtypes[0]], BITS[dtypes[1]])
+
+        def fits(grid: tuple[int, int], row: Mfma = row, bits: int = bits) -> bool:
+            sides = (n + -n % (step * share) for n, step, share in zip(extents, (row.n, row.m), grid, strict=False))
+            return max(sides) * extents[2] * bits <= 8 * chip.lds.bytes
+
+        for grid in wave_grids(-(-extents[0] // row.n), -(-extents[1] // row.m), waves, fits):
             orders = [_own_order(row) if scaled else _run_order(row, dtypes[0], extents[2])]
             if chained and not scaled and (order := _result_order(row)) is not None:
                 orders.append(order)
@@ -161,8 +168,11 @@ def _reordered(unit: DistributedLayout, steps: tuple[int, ...], count: int) -> D
     return DistributedLayout((unit.block[0], depth), register, lane, ())
 
 
-def wave_grids(row_tiles: int, column_tiles: int, waves: int) -> list[tuple[int, int]]:
-    """Waves along the rows and columns of a result of so many instruction tiles, the best first.
+def wave_grids(
+    row_tiles: int, column_tiles: int, waves: int, fits: Callable[[tuple[int, int]], bool] = lambda grid: True
+) -> list[tuple[int, int]]:
+    """Waves along the rows and columns of a result of so many instruction tiles, the best first, of those that fit if
+    any does.
 
     What counts is the instruction tiles of the busiest wave; of a count that waves don't divide, some compute one more
     than there is. Grids that are a little worse are offered too, since the kernel's other tiles may ask for them. Of
@@ -175,6 +185,7 @@ def wave_grids(row_tiles: int, column_tiles: int, waves: int) -> list[tuple[int,
         for c in powers
         if r * c <= waves and r < 2 * row_tiles and c < 2 * column_tiles
     }
+    parts = {grid: part for grid, part in parts.items() if fits(grid)} or parts
     least = min(map(math.prod, parts.values()))
     good = [grid for grid, part in parts.items() if math.prod(part) <= TOLERATED * least]
     return sorted(good, key=lambda grid: (math.prod(parts[grid]), sum(parts[grid]), math.prod(grid), -grid[0]))

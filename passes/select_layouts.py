@@ -15,7 +15,7 @@ from hkc.dialects.tile.lowering import MFMA, parse_layout
 from hkc.dialects.tile.shape import ConvertLayout
 from hkc.dialects.translate import element_name, layout_text, with_layout
 from hkc.layout import DistributedLayout, blocked
-from hkc.layout.conversion import clocks, through_lds
+from hkc.layout.conversion import clocks, extents_in_lds, through_lds
 from hkc.passes.define import Pass
 from hkc.passes.explain import Option, explain
 from hkc.passes.layout_graph import DOTS, LayoutGraph, Layouts, Tile, from_memory, is_constant, is_read, is_tile, loads
@@ -37,6 +37,9 @@ ORIGINALS = frozenset(
     record.full_name for record in TILE_DIALECT.ops.values() if getattr(record.cls, "gives_originals", False)
 )
 """Ops that work once per element and give their result only where no copies are."""
+
+TOO_LARGE = 1 << 40
+"""What a conversion costs for which LDS has no room: more than any other way."""
 
 CHOICES = 256
 """Combinations of dots that are all tried; with more of them, dots are decided one after another."""
@@ -245,8 +248,10 @@ class _Search:
         return total + sum(tile.weight * self._load(layouts[tile.number], tile) for tile in loads(self.graph))
 
     def _conversion(self, source: DistributedLayout, target: DistributedLayout, tile: Tile) -> int:
-        way = through_lds if from_memory(tile.value) is not None else clocks
-        return way(source, target, tile.shape, tile.itemsize, self.chip.machine)
+        staged = from_memory(tile.value) is not None
+        cost = (through_lds if staged else clocks)(source, target, tile.shape, tile.itemsize, self.chip.machine)
+        held = math.prod(extents_in_lds(tile.shape, (source, target))) * tile.itemsize
+        return cost + TOO_LARGE if staged and held > self.chip.lds.bytes else cost
 
     def _load(self, layout: DistributedLayout, tile: Tile) -> float:
         """Clocks of the cache for one tile: its lines, and an instruction per access."""

@@ -208,4 +208,7 @@ def _fitting(shape: Sequence[int], held: LdsMap, chip: Chip) -> tuple[int, ...]:
     extent = held.shape[largest]
     step = STEP if extent == shape[largest] else extent & -extent
     fits = extent * chip.lds.bytes // held.bytes // step * step
+    if not fits:  # more waves than share the tile: they share a power of two at least as well
+        row = held.bytes // extent
+        fits = next(n for n in (1 << i for i in reversed(range(extent.bit_length()))) if n * row <= chip.lds.bytes)
     return tuple(max(STEP, fits) if d == largest else n for d, n in enumerate(shape))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hkc.layout.accesses import WIDEST, Kind, Timings, Use, run_bits
@@ -23,6 +24,12 @@ class Machine:
     transposes: bool
     lanes: LaneCosts
     simds: int
+
+
+def extents_in_lds(shape: Vector, layouts: Iterable[DistributedLayout]) -> Vector:
+    """The extents with which a tile that these layouts write and read lies in LDS: whole blocks of each."""
+    blocks = [layout.block for layout in layouts]
+    return tuple(n + -n % max(sides) for n, *sides in zip(shape, *blocks, strict=True))
 
 
 def clocks(source: DistributedLayout, target: DistributedLayout, shape: Vector, itemsize: int, machine: Machine) -> int:

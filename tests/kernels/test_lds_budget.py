@@ -127,3 +127,12 @@ def test_buffers_at_offsets_written_by_hand(arch: str, limit: int, more: int) ->
         note.span for note in problem.notes
     )
     assert problem.hint and "offset" in problem.hint
+
+
+@pytest.mark.parametrize(("form", "tile"), [("TN", (160, 16, 96)), ("NT", (16, 160, 96))])
+def test_padding_that_there_is_no_room_for_is_not_chosen(form: str, tile: tuple[int, int, int]) -> None:
+    """Sixteen waves would hold 256 rows of 160, which do not fit; two hold them all, and the others copies."""
+    kernel = compiled(form, "gfx942", "waves=16", T="f32", **dict(zip(("BM", "BN", "BK"), tile, strict=True)))
+    assert kernel.lds_bytes == 160 * 96 * 4
+    a, b, exact = operands(form, "f32", tile[0] + 3, tile[1], 191)
+    assert np.array_equal(kernel(a, b, device="emulator"), exact)

@@ -1,5 +1,6 @@
 """Chips: what they say, that doctored tables are refused, and that a chip nobody knows loads from a folder."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -110,3 +111,11 @@ def test_a_third_chip_loads_from_a_folder(copy):
     assert names(folder) == ("gfx100", "gfx942", "gfx950")
     assert load("gfx950", folder).name == "gfx950"
     assert "gfx" not in Path(chips.__file__).read_text()
+
+
+@pytest.mark.parametrize("name", names())
+def test_lds_instructions_move_the_bytes_that_they_are_named_for(name: str) -> None:
+    for access in load(name).lds.accesses:
+        for mnemonic in access.mnemonics:
+            bits = re.search(r"_(?:st64_)?[bui](\d+)", mnemonic)
+            assert bits and access.bytes == int(bits[1]) // 8, mnemonic
