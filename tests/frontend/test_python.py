@@ -214,3 +214,29 @@ def test_a_type_checker_is_content(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "mypy", "--strict", f"--cache-dir={tmp_path}", *map(str, TWINS)]
     checked = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert checked.returncode == 0, checked.stdout
+
+
+WRONG = """import hkc
+from hkc.language import Dim, f32, global_, load, store, sum, zeros, cast
+
+M = Dim
+
+@hkc.kernel
+def k(A: global_[f32, M]) -> None:
+    x = load(A, [0], [64])
+    y = lood(A, [0], [64])
+    z = load(A)
+    store(A, [0], x, msk=x)
+    w = sum(x, axes=0)
+    v = cast(x, f32, saturating=True)
+"""
+
+
+@pytest.mark.long
+def test_a_type_checker_sees_wrong_calls(tmp_path: Path) -> None:
+    path = tmp_path / "wrong.py"
+    path.write_text(WRONG, "utf-8")
+    command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", f"--cache-dir={tmp_path}", str(path)]
+    checked = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    lines = [int(line.split(":")[1]) for line in checked.stdout.splitlines() if ": error:" in line]
+    assert (checked.returncode, sorted(set(lines))) == (1, [9, 10, 11, 12, 13]), checked.stdout
