@@ -5,6 +5,7 @@ that Python kernels import. `python -m hkc.frontend.manual` writes both; a test 
 from __future__ import annotations
 
 import inspect
+import re
 import textwrap
 from pathlib import Path
 
@@ -170,7 +171,10 @@ def stubs() -> str:
     shaped = [f'{name}: Shaped\n"""{doc} `{SHAPED[name]}`"""' for name, doc in SHAPED_DOCS.items()]
     options = [f"{name}: Any" for name in OPTIONS]
     functions = [_function(f) for f in sorted(FUNCTIONS.values(), key=lambda f: f.group)]
-    return "\n\n".join([_HEAD.format(made=MADE), *dtypes, *shaped, *options, *functions, _TAIL]).rstrip() + "\n"
+    text = "\n\n".join([_HEAD.format(made=MADE), *dtypes, *shaped, *options, *functions, _TAIL]).rstrip() + "\n"
+    names = sorted({"global_", *re.findall(r"^(?:class |def |(?=\w+: ))(\w+)", text, re.MULTILINE)})
+    listed = "\n    ".join(textwrap.wrap(", ".join(f'"{name}"' for name in names), 112))
+    return f"{text}\n__all__ = [  # noqa: RUF022\n    {listed},\n]  # fmt: skip\n"
 
 
 _BUILTINS = ("abs", "all", "any", "max", "min", "print", "sum")
@@ -182,9 +186,8 @@ _OPERATORS = (
 _HEAD = (
     '''"""The names of the language, with types. {made}"""
 
-from typing import Any, Generic, TypeVarTuple
-
-_Dims = TypeVarTuple("_Dims")
+from typing import Annotated as global_  # noqa: N813  a tensor's dtype and dims, numbers too: `A: global_[f32, M, 64]`
+from typing import Any
 
 inf: float
 nan: float
@@ -212,9 +215,6 @@ class DimType(type, Arithmetic):  # type: ignore[misc]
 
 class Dim(metaclass=DimType):
     """The extent of a dim of tensors: `M = Dim` in a module, then `global_[f32, M, N]`."""
-
-class global_(Value, Generic[*_Dims]):  # noqa: N801
-    """A tensor in memory: `A: global_[f32, M, N]`."""
 
 class declare:  # noqa: N801
     """What a parameter demands: `Annotated[global_[f16, M], declare(align=16, contiguous=True)]`."""

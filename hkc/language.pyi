@@ -1,8 +1,7 @@
 """The names of the language, with types. Made by `python -m hkc.frontend.manual`; a test compares."""
 
-from typing import Any, Generic, TypeVarTuple
-
-_Dims = TypeVarTuple("_Dims")
+from typing import Annotated as global_  # noqa: N813  a tensor's dtype and dims, numbers too: `A: global_[f32, M, 64]`
+from typing import Any
 
 inf: float
 nan: float
@@ -53,9 +52,6 @@ class DimType(type, Arithmetic):  # type: ignore[misc]
 
 class Dim(metaclass=DimType):
     """The extent of a dim of tensors: `M = Dim` in a module, then `global_[f32, M, N]`."""
-
-class global_(Value, Generic[*_Dims]):  # noqa: N801
-    """A tensor in memory: `A: global_[f32, M, N]`."""
 
 class declare:  # noqa: N801
     """What a parameter demands: `Annotated[global_[f16, M], declare(align=16, contiguous=True)]`."""
@@ -603,3 +599,16 @@ def tiles(*extents: Any, workgroups: Any, order: Any = ..., chunk: Any = ..., wi
 
 def range(start: Any, stop: Any = ..., step: Any = ...) -> Any:  # noqa: A001
     """What a loop runs over."""
+
+__all__ = [  # noqa: RUF022
+    "Arithmetic", "Dim", "DimType", "Shaped", "Value", "abs", "all", "any", "argmax", "argmin", "atomic_add",
+    "atomic_max", "atomic_min", "bf16", "bitcast", "bool_", "broadcast", "cast", "cdiv", "ceil", "chiplet", "clamp",
+    "compare_and_swap", "concat", "cos", "cummax", "cummin", "cumprod", "cumsum", "declare", "dot", "dot_scaled",
+    "e8m0", "erf", "exp", "exp2", "f16", "f32", "f4e2m1", "f64", "f6e2m3", "f6e3m2", "f8e4m3fn", "f8e4m3fnuz",
+    "f8e5m2", "f8e5m2fnuz", "fetch_add", "fetch_max", "fetch_min", "floor", "fmax", "fmin", "full", "gather",
+    "gelu", "gelu_tanh", "global_", "i16", "i32", "i64", "i8", "inf", "iota", "item", "load", "log", "log2", "max",
+    "maximum", "min", "minimum", "nan", "nearest_even", "print", "prod", "random", "random_bits", "range", "rcp",
+    "reduce", "reshape", "rows", "rsqrt", "scan", "scatter", "scatter_add", "scatter_max", "scatter_min", "sigmoid",
+    "silu", "sin", "sqrt", "store", "sum", "tanh", "tile_ids", "tiles", "toward_zero", "transpose", "tune", "u16",
+    "u32", "u8", "where", "zeros",
+]  # fmt: skip
