@@ -173,6 +173,22 @@ def test_bank_conflicts_are_counted_beside_their_proof(hkc: Command, tmp_path: P
     assert "bank conflicts on gfx942: none" in hkc(*words).out
 
 
+KERNELS = sorted(path for path in (EXAMPLES.parent / "hkc" / "kernels").glob("*.hk") if path.stem != "epilogues")
+"""The ready kernels; that file holds functions only."""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda path: path.stem)
+def test_ready_kernels_take_the_clocks_that_were_proved(hkc: Command, kernel: Path, arch: str) -> None:
+    if (kernel.stem, arch) == ("gemm_mx", "gfx942"):
+        pytest.skip("the chip has no scaled matrix instructions")
+    outcome = hkc("check", kernel, "--arch", arch, "--only", "bank-conflicts", "--interleavings", "1", "--json")
+    assert outcome.code == 0, outcome.err
+    for row in outcome.json["bank_conflicts"][arch]:
+        assert row["cycles"] == row["proved_cycles"] <= max(row["minimum"], row["lower_bound"]), row
+
+
 def test_conflicts_above_the_bound_fail_who_asks_for_them(
     hkc: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
