@@ -5,6 +5,8 @@ LDS) to an age: how many operations the wave issued on the same counter since. A
 n; where paths meet, the younger age counts. So a loop's back edge is followed until nothing changes. Neither the passes
 that place waits nor the emulator share code with this.
 
+Which branches can be taken together: `hkc.machine.branches`.
+
 Proved of each wave: no instruction uses a register that a load may still fill; all LDS writes have happened at a
 barrier; a copy from memory to LDS is not repeated before the last one was waited for, since then no barrier can have
 published it. Which bytes of LDS are meant is not followed here: the emulator's race check does that.
@@ -13,9 +15,10 @@ published it. Which bytes of LDS are meant is not followed here: the emulator's 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from hkc.machine.branches import START, Known, after, conditions, taken
 from hkc.machine.control import successors
 from hkc.machine.disassemble import Instruction
 
@@ -43,19 +46,16 @@ class Uncovered:
 
 @dataclass
 class _State:
-    """What is on its way: by counter, the things that operations bring and their ages. And whether lanes may be
-    switched off: all of them never are at a wave's start."""
+    """What is on its way: by counter, the things that operations bring and their ages."""
 
     ages: dict[str, dict[str, int]] = field(default_factory=lambda: {c: {} for c in _MOST})
-    masked: bool = False
 
     def copy(self) -> _State:
-        return _State({c: dict(ages) for c, ages in self.ages.items()}, self.masked)
+        return _State({c: dict(ages) for c, ages in self.ages.items()})
 
     def join(self, other: _State) -> bool:
         """Take in another state; whether that changed this one."""
-        changed = other.masked and not self.masked
-        self.masked |= other.masked
+        changed = False
         for counter, theirs in other.ages.items():
             mine = self.ages[counter]
             for thing, age in theirs.items():
@@ -78,40 +78,38 @@ class _State:
 
 def verify(code: Code) -> tuple[Uncovered, ...]:
     """What is not proved of a kernel, in order of address."""
-    following = successors(code)
-    entry: dict[int, _State] = {0: _State()}
+    following, wanted = successors(code), conditions(code)
+    entry: dict[_Place, _State] = {(0, _frozen(START)): _State()}
     found: dict[tuple[int, str], Uncovered] = {}
-    work = [0] if code else []
+    work = list(entry) if code else []
     while work:
-        at = work.pop()
-        state = entry[at].copy()
+        place = work.pop()
+        at, state = place[0], entry[place].copy()
         for why in _step(code[at], state):
             found.setdefault((at, why), Uncovered(code[at], why))
-        state.masked = _masked(code[at], state.masked)
-        for to in _taken(code[at], at, following[at], state):
-            if to not in entry:
-                entry[to] = state.copy()
-                work.append(to)
-            elif entry[to].join(state):
-                work.append(to)
+        known = after(code[at], dict(place[1]), wanted)
+        for to in taken(code[at], at, following[at], known):
+            there = _place(to, known, entry)
+            if there not in entry:
+                entry[there] = state.copy()
+                work.append(there)
+            elif entry[there].join(state):
+                work.append(there)
     return tuple(found[key] for key in sorted(found))
 
 
-def _taken(instruction: Instruction, at: int, following: Sequence[int], state: _State) -> Sequence[int]:
-    """Where control may go: compilers ask whether EXEC is 0 where they know that it is not, to jump always or never."""
-    if state.masked or instruction.mnemonic not in ("s_cbranch_execz", "s_cbranch_execnz"):
-        return following
-    return [to for to in following if (to == at + 1) == (instruction.mnemonic == "s_cbranch_execz")]
+_Place = tuple[int, frozenset[tuple[str, str]]]
+"""A position in the code, and what is known there of conditions."""
+_VARIANTS = 1 << 14
 
 
-def _masked(instruction: Instruction, before: bool) -> bool:
-    """Whether lanes may be switched off after it."""
-    name, operands = instruction.mnemonic, instruction.operands
-    if "saveexec" in name or "wrexec" in name or name.startswith("v_cmpx"):
-        return True
-    if operands and operands[0].startswith("exec"):
-        return (name, *operands) != ("s_mov_b64", "exec", "-1")
-    return before
+def _frozen(known: Known) -> frozenset[tuple[str, str]]:
+    return frozenset(known.items())
+
+
+def _place(at: int, known: Known, entry: Mapping[_Place, _State]) -> _Place:
+    """Where paths that know different things stay apart, unless there are very many."""
+    return (at, _frozen(known) if len(entry) < _VARIANTS else frozenset())
 
 
 def _step(instruction: Instruction, state: _State) -> Iterator[str]:

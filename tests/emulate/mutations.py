@@ -85,6 +85,8 @@ class Verdict:
     unproved: tuple[Uncovered, ...]
     unproved_here: tuple[Uncovered, ...]
     clashes: int
+    proof_suffices: bool
+    """It is about nothing but registers that are loaded, of which the proof of waits knows all."""
 
     def __str__(self) -> str:
         proof = f"not proved: {self.unproved[0]}" if self.unproved else "all waits proved"
@@ -100,7 +102,7 @@ class Verdict:
             return "a missing wait is reported, and yet all waits are proved"
         if self.outcome in (IDLE, COVERED) and late_here:
             return "a register may be used too early, and no run shows it"
-        if self.outcome == UNUSED and not late:
+        if self.outcome == UNUSED and not late and not self.proof_suffices:
             return "nobody has looked at it"
         return ""
 
@@ -177,7 +179,9 @@ class Subject:
         (code,) = (c for c in self.codes if c[0].address <= instruction.address <= c[-1].address)
         text = {instruction.address: mutant.text}
         proofs = verify(changed_in(code, text)), verify(changed_in(code, self.unused | text))
-        return Verdict(name, instruction.base == "s_barrier", outcome, found, *proofs, clashes)
+        registers = "lgkmcnt" not in instruction.text and not any("lds" in i.modifiers for i in code)
+        loads = registers and instruction.base == "s_waitcnt"
+        return Verdict(name, instruction.base == "s_barrier", outcome, found, *proofs, clashes, loads)
 
     def _outcome(self, program: Program, address: int, name: str) -> tuple[str, str, int]:
         reached = [n for n, effects in enumerate(self.effects) if address in effects.executed]

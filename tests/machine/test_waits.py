@@ -133,6 +133,27 @@ def test_exec_is_zero_only_where_something_masks_lanes() -> None:
     assert verify(instructions(*joined))
 
 
+def test_a_condition_that_is_asked_for_twice() -> None:
+    """Of the two paths that jump over a wait each, none jumps over both, unless the condition changes in between."""
+    load, use = "buffer_load_dword v1, v0, s[0:3], 0 offen", "v_add_u32_e32 v2, v1, v1"
+    first = [
+        load,
+        "s_cbranch_scc1 3",
+        "s_waitcnt vmcnt(0)",
+        "s_mov_b64 s[4:5], 0",
+        "s_branch 1",
+        "s_mov_b64 s[4:5], -1",
+    ]
+    second = ["s_andn2_b64 vcc, exec, s[4:5]", "s_cbranch_vccnz 1", "s_waitcnt vmcnt(0)", use, "s_endpgm"]
+    assert verify(instructions(*first, *second)) == ()
+    assert verify(instructions(*first, "s_mov_b32 s5, s7", *second))
+    assert verify(instructions(*first, *second[:1], "v_cmp_eq_u32_e32 vcc, v3, v4", *second[1:]))
+    other = ["s_and_b64 vcc, exec, s[4:5]", "s_cbranch_vccz 1", *second[2:]]
+    assert verify(instructions(*first, *other)) == ()
+    assert verify(instructions(*first, "s_and_saveexec_b64 s[8:9], s[10:11]", *other))  # ones of no lanes are 0, too
+    assert verify(instructions(*first, *other[:1], "s_cbranch_vccnz 1", *other[2:]))
+
+
 def test_scalar_loads_return_in_any_order() -> None:
     code = ["s_load_dword s4, s[0:1], 0x0", "s_load_dword s5, s[0:1], 0x4", "s_waitcnt lgkmcnt(1)"]
     assert verify(instructions(*code, "s_mov_b32 s6, s4", "s_endpgm"))
