@@ -78,15 +78,31 @@ class _State:
 
 def verify(code: Code) -> tuple[Uncovered, ...]:
     """What is not proved of a kernel, in order of address."""
+    entries = _entries(code).items()
+    found = {(at, why) for (at, _), state in entries for why in _step(code[at], state.copy())}
+    return tuple(Uncovered(code[at], why) for at, why in sorted(found))
+
+
+def needless(code: Code) -> frozenset[int]:
+    """Addresses of waits for which, on every path, nothing is on its way; stores to memory don't count."""
+    waits, needed = set[int](), set[int]()
+    for (at, _), state in _entries(code).items():
+        if code[at].mnemonic == "s_waitcnt":
+            left = state.copy()
+            list(_step(code[at], left))
+            (waits if left == state else needed).add(code[at].address)
+    return frozenset(waits - needed)
+
+
+def _entries(code: Code) -> dict[_Place, _State]:
+    """What may be on its way before each instruction."""
     following, wanted = successors(code), conditions(code)
-    entry: dict[_Place, _State] = {(0, _frozen(START)): _State()}
-    found: dict[tuple[int, str], Uncovered] = {}
-    work = list(entry) if code else []
+    entry: dict[_Place, _State] = {(0, _frozen(START)): _State()} if code else {}
+    work = list(entry)
     while work:
         place = work.pop()
         at, state = place[0], entry[place].copy()
-        for why in _step(code[at], state):
-            found.setdefault((at, why), Uncovered(code[at], why))
+        list(_step(code[at], state))
         known = after(code[at], dict(place[1]), wanted)
         for to in taken(code[at], at, following[at], known):
             there = _place(to, known, entry)
@@ -95,7 +111,7 @@ def verify(code: Code) -> tuple[Uncovered, ...]:
                 work.append(there)
             elif entry[there].join(state):
                 work.append(there)
-    return tuple(found[key] for key in sorted(found))
+    return entry
 
 
 _Place = tuple[int, frozenset[tuple[str, str]]]

@@ -18,7 +18,7 @@ from hkc.emulate.registry import Context, Step
 from hkc.emulate.waves import Waves
 from hkc.machine.abi import GlobalParam, View, pack
 from hkc.machine.disassemble import disassemble
-from hkc.machine.waits import Code, Uncovered, verify
+from hkc.machine.waits import Code, Uncovered, needless, verify
 from hkc.support.dtypes import dtype
 from hkc.support.errors import HkcError
 from hkc.support.extents import evaluate
@@ -86,7 +86,8 @@ class Verdict:
     unproved_here: tuple[Uncovered, ...]
     clashes: int
     proof_suffices: bool
-    """It is about nothing but registers that are loaded, of which the proof of waits knows all."""
+    """By the proof nothing is on its way on any path to this wait, or nothing but what it knows all about: loads into
+    registers."""
 
     def __str__(self) -> str:
         proof = f"not proved: {self.unproved[0]}" if self.unproved else "all waits proved"
@@ -179,9 +180,9 @@ class Subject:
         (code,) = (c for c in self.codes if c[0].address <= instruction.address <= c[-1].address)
         text = {instruction.address: mutant.text}
         proofs = verify(changed_in(code, text)), verify(changed_in(code, self.unused | text))
-        registers = "lgkmcnt" not in instruction.text and not any("lds" in i.modifiers for i in code)
-        loads = registers and instruction.base == "s_waitcnt"
-        return Verdict(name, instruction.base == "s_barrier", outcome, found, *proofs, clashes, loads)
+        loads = "lgkmcnt" not in instruction.text and not any("lds" in i.modifiers for i in code)
+        sure = instruction.base == "s_waitcnt" and (loads or instruction.address in needless(code))
+        return Verdict(name, instruction.base == "s_barrier", outcome, found, *proofs, clashes, sure)
 
     def _outcome(self, program: Program, address: int, name: str) -> tuple[str, str, int]:
         reached = [n for n, effects in enumerate(self.effects) if address in effects.executed]

@@ -13,7 +13,7 @@ from hkc.kernels.files import FOLDER, path
 from hkc.machine.codeobject import CodeObject
 from hkc.machine.control import hot_loop
 from hkc.machine.disassemble import Instruction, disassemble
-from hkc.machine.waits import verify
+from hkc.machine.waits import needless, verify
 from hkc.support.errors import HkcError
 
 CHIPS = ("gfx942", "gfx950")
@@ -158,6 +158,14 @@ def test_scalar_loads_return_in_any_order() -> None:
     code = ["s_load_dword s4, s[0:1], 0x0", "s_load_dword s5, s[0:1], 0x4", "s_waitcnt lgkmcnt(1)"]
     assert verify(instructions(*code, "s_mov_b32 s6, s4", "s_endpgm"))
     assert verify(instructions(*code[:2], "s_waitcnt lgkmcnt(0)", "s_mov_b32 s6, s4", "s_endpgm")) == ()
+
+
+def test_waits_for_nothing() -> None:
+    load, skip = "buffer_load_dword v1, v0, s[0:3], 0 offen", "s_cbranch_scc0 1"
+    assert needless(instructions("s_waitcnt vmcnt(0)", load, "s_waitcnt vmcnt(1)", "s_endpgm")) == {0, 8}
+    assert needless(instructions(load, skip, "s_waitcnt vmcnt(0)", "s_waitcnt vmcnt(0)", "s_endpgm")) == frozenset()
+    assert needless(instructions(load, "s_waitcnt vmcnt(0)", "s_waitcnt vmcnt(0) lgkmcnt(0)", "s_endpgm")) == {8}
+    assert needless(instructions("ds_write_b32 v0, v1", "s_waitcnt lgkmcnt(0)", "s_endpgm")) == frozenset()
 
 
 def test_lds_writes_have_happened_at_a_barrier() -> None:
