@@ -216,12 +216,13 @@ def _distance(function: Any, parts: Parts, needed: int, chip: Chip) -> int:
 
 
 def _too_many_registers(function: Any, parts: Parts, chip: Chip) -> str | None:
-    """Why a wave has no registers for tiles on their way, beside all that it holds already; None where it has."""
+    """Why a wave has no registers for tiles on their way, beside what its loops carry anyway; None where it has. A tile
+    may be there twice: as it is written, and as the next one comes. (Operands come and go as there is room.)"""
     waves = ir.IntegerAttr(function.attributes[WAVES]).value
     limit = budget(waves, chip, requested(function, "waves_per_eu"))
-    fetched = sum(registers(result) for op in parts.ahead if op.name == FETCH for result in op.results)
-    needed = Peak(function).registers + ADDRESSES + fetched
-    return f"they would take {fetched} registers, {needed} with all others of {limit}" if needed > limit else None
+    fetched = sum(registers(result) for op in parts.ahead if _fetches(op) for result in op.results)
+    needed = Peak(function).carried + ADDRESSES + 2 * fetched
+    return f"they would take {2 * fetched} registers, {needed} with all others of {limit}" if needed > limit else None
 
 
 def _refuse(function: Any, stages: int | None, why: str, hint: str) -> None:

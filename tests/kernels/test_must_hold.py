@@ -1,0 +1,37 @@
+"""What the machine code of the bench's loops may cost at most, and that no change lets one of them fall back."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+import hkc
+from hkc.targets.chip import load
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
+from hot_loops import FP8, KERNEL, row
+
+LIMITS = [
+    ("gfx950", "bf16", (256, 256, 64), 255, 10, 99),
+    ("gfx942", "bf16", (256, 256, 64), 208, 12, 99),
+    ("gfx950", "fp8", (256, 256, 128), 205, 10, 99),
+    ("gfx942", "fp8", (256, 256, 128), 208, 12, 99),
+    ("gfx950", "bf16", (256, 128, 64), 255, 10, 90),
+    ("gfx942", "bf16", (256, 128, 64), 208, 12, 90),
+]
+"""Chip, elements, tile; most instructions and waits of the loop, least modelled share of peak."""
+
+
+@pytest.mark.parametrize(("arch", "kind", "tile", "most", "waits", "peak"), LIMITS)
+def test_hot_loops(arch: str, kind: str, tile: tuple[int, int, int], most: int, waits: int, peak: int) -> None:
+    element = FP8[load(arch).fp8] if kind == "fp8" else kind
+    kernel = hkc.compile(KERNEL, arch, T=element, **dict(zip(("BM", "BN", "BK"), tile, strict=True)))
+    assert not kernel.resources["gemm"].spills
+    found = row(kernel, "gemm", "")
+    assert (found["valu"], found["direct" if arch == "gfx942" else "lds_writes"]) == (0, 0)
+    assert int(str(found["instructions"])) <= most
+    assert int(str(found["waits"])) <= waits
+    assert float(str(found["pct_peak"])) >= peak
+    assert all(access.cycles == access.minimum for buffer in kernel.binary.lds for access in buffer.accesses)
