@@ -12,20 +12,21 @@ from hkc.kernels.files import path
 from hkc.support.errors import HkcError
 from hkc.targets.chip import names
 
-TRIED = ((32, 32, 4), (32, 64, 4), (64, 64, 4), (64, 128, 4), (128, 64, 4), (128, 128, 4), (256, 256, 8))
-"""Rows and columns of the tiles of C that the table is made of, and waves."""
+TRIED = (
+    (32, 32, 64, 4), (64, 64, 64, 4), (32, 32, 128, 4), (32, 64, 128, 4), (64, 64, 128, 4), (64, 128, 128, 4),
+    (128, 64, 128, 4), (128, 128, 128, 4), (256, 256, 128, 8),
+)  # fmt: skip
+"""Rows and columns of the tiles of C that the table is made of, bytes of a row of A in one step along K, and waves."""
 
 WIDTHS = {4: "f32", 2: "bf16", 1: "i8"}
 """A dtype of each width of elements, in bytes; others of that width take the same registers."""
-DEPTH = 128
-"""Bytes of a row of A in one step along K."""
 
 
 def lines() -> Iterator[str]:
     """The table: a line for all tiles with which no entry of a kernel spills, or at least not the aligned one."""
     yield "chip,kernel,bytes,rows,columns,depth,waves,entries,vgpr,lds"
-    for arch, kernel, width, (rows, columns, waves) in itertools.product(names(), FORMS.values(), WIDTHS, TRIED):
-        kind, depth = WIDTHS[width], DEPTH // width
+    for arch, kernel, width, (rows, columns, deep, waves) in itertools.product(names(), FORMS.values(), WIDTHS, TRIED):
+        kind, depth = WIDTHS[width], deep // width
         total = "i32" if kind == "i8" else "f32"
         values: dict[str, Any] = {"TA": kind, "TB": kind, "SUM": total, "OUT": total, "WAVES": waves}
         try:

@@ -245,6 +245,14 @@ def test_large_products_take_large_tiles(chip: str) -> None:
     assert ranked(chip, "NT", (64, 64, 1 << 16), kinds, aligned=True)[0].splits > 1
 
 
+@pytest.mark.parametrize("chip", CHIPS)
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("kind", ["f32", "bf16", "i8"])
+def test_some_tiles_fit_operands_that_are_not_aligned(kind: str, form: str, chip: str) -> None:
+    kinds = (kind, kind, "i32" if kind == "i8" else "f32")
+    assert ranked(chip, form, (33, 33, 33), kinds, aligned=False, split=1)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("chip", CHIPS)
 @pytest.mark.parametrize("form", FORMS)
