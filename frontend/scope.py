@@ -97,10 +97,18 @@ class Scope:
             return error("HK302", f"`{name.name}` does not always exist here", name.span, notes=(note,), hint=hint)
         if name.name in functions:
             return error("HK301", f"`{name.name}` is a function, not a value", name.span, hint=f"{name.name}(…)")
-        hint = suggestion(name.name, [n for n, b in self.names.items() if b.meaning is not None]) or UNKNOWN
+        hint = self._near(name.name) or UNKNOWN
         return error("HK301", f"unknown name `{name.name}`", name.span, hint=hint)
 
+    def _near(self, word: str) -> str | None:
+        """A suggestion, as long as there are few names: unknown ones are among them, and comparing takes its time."""
+        if sum(map(len, self.names.maps)) > COMPARED:
+            return None
+        return suggestion(word, [n for n, b in self.names.items() if b.meaning is not None])
 
+
+COMPARED = 500
+"""Names in scope up to which an unknown one is compared with all."""
 UNKNOWN = "names come from parameters, dims, const, tune, and assignments above"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -105,3 +106,12 @@ def test_twenty_thousand_lines() -> None:
     with pytest.raises(HkcError) as caught:
         check(parse(Source("x.hk", HEAD + "    y = x + A\n" * 20_000)))
     assert len(caught.value.diagnostics) == 20_000
+
+
+def test_thousands_of_unknown_names_are_told_in_linear_time() -> None:
+    text = HEAD + "".join(f"    x{i} = y{i}\n" for i in range(5_000))
+    start = time.process_time()
+    with pytest.raises(HkcError) as caught:
+        check(parse(Source("x.hk", text)))
+    assert len(caught.value.diagnostics) == 5_000
+    assert time.process_time() - start < 5
