@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 import hkc
+from hkc.api import CompiledKernel
 from hkc.targets.chip import load
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
-from hot_loops import FP8, KERNEL, row
+from hot_loops import FP8, KERNEL, executed, row
 
 LIMITS = [
     ("gfx950", "bf16", (256, 256, 64), 255, 10, 99),
@@ -24,10 +25,20 @@ LIMITS = [
 """Chip, elements, tile; most instructions and waits of the loop, least modelled share of peak."""
 
 
+def compiled(arch: str, kind: str, tile: tuple[int, int, int]) -> CompiledKernel:
+    element = FP8[load(arch).fp8] if kind == "fp8" else kind
+    return hkc.compile(KERNEL, arch, T=element, **dict(zip(("BM", "BN", "BK"), tile, strict=True)))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("arch", "kind", "tile"), [limit[:3] for limit in LIMITS[:4]])
+def test_what_surrounds_the_loop(arch: str, kind: str, tile: tuple[int, int, int]) -> None:
+    assert executed(compiled(arch, kind, tile)) <= 1.15
+
+
 @pytest.mark.parametrize(("arch", "kind", "tile", "most", "waits", "peak"), LIMITS)
 def test_hot_loops(arch: str, kind: str, tile: tuple[int, int, int], most: int, waits: int, peak: int) -> None:
-    element = FP8[load(arch).fp8] if kind == "fp8" else kind
-    kernel = hkc.compile(KERNEL, arch, T=element, **dict(zip(("BM", "BN", "BK"), tile, strict=True)))
+    kernel = compiled(arch, kind, tile)
     assert not kernel.resources["gemm"].spills
     found = row(kernel, "gemm", "")
     assert (found["valu"], found["direct" if arch == "gfx942" else "lds_writes"]) == (0, 0)
