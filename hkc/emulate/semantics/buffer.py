@@ -3,7 +3,8 @@
 Range rule of the GFX9 ISA guides ("Memory Buffer Instructions", range checking): raw and unswizzled buffers compare
 the byte offset, without the scalar offset, with the number of records less the scalar offset; structured, swizzled
 ones compare the index with the number of records and the offset with the stride. Each dword of a wide access is checked
-by itself.
+by itself. Vector and immediate offset add up in 32 bits, before any comparison: LLVM folds immediates into offsets that
+are negative, which is right but for the newest chips, whose additions do not wrap (llvm-project #207796).
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def addressing(instruction: Decoded, context: Context) -> Callable[[Waves], Plac
         stride = (words[1] >> np.uint32(16) & np.uint32(0x3FFF)).astype(np.int64)
         inner = np.full(w.mask.shape, fixed, np.int64)
         if offset is not None:
-            inner = inner + w.read(offset)
+            inner = inner + w.read(offset) & 0xFFFFFFFF
         element = np.zeros(w.mask.shape, np.int64) if index is None else w.read(index).astype(np.int64)
         if (add_lane := words[3] & np.uint32(_ADD_LANE) != 0).any():
             element = element + np.where(add_lane, np.arange(64), 0)
