@@ -15,11 +15,12 @@ from hkc.passes.define import Pass
 from hkc.passes.explain import Option, explain
 from hkc.passes.interleave import interleave
 from hkc.passes.locate import refuse
+from hkc.passes.place_waits import READS
 from hkc.passes.registers import ADDRESSES, budget, registers
 from hkc.passes.requests import requested
 from hkc.passes.schedule_choice import Choose, Mix, by_mix, clusters, mfma_clocks
 from hkc.passes.select_layouts import WAVES
-from hkc.passes.trip_order import ARRIVE, FETCHES, MARK, MEETING, MFMA, WRITE, Order, Trip, trips
+from hkc.passes.trip_order import ARRIVE, FETCHES, MARK, MEETING, MFMA, PURE, WRITE, Order, Trip, inside, trips
 from hkc.support.mlir import ir
 from hkc.targets.chip import Chip
 
@@ -37,11 +38,12 @@ class ScheduleWaves(Pass):
     barrier is there for all behind the next, and what it has read before one barrier is free for all behind the next.
 
     Waves that have their SIMD to themselves interleave: see `interleave.py`. `choose` picks the schedule of a loop
-    without a hint.
+    without a hint. Trips that are no loop's read what their MFMAs take slice by slice of K: they are rare, but the
+    registers that they take count for the whole kernel.
 
     Before::
 
-        func.func @k(%n: i32, %acc: vector<4xf32>) attributes {hkc.kernel, hkc.entry = "aligned", hkc.waves = 8 : i64, hkc.hints = {schedule = "pingpong"}} {
+        func.func @k(%n: i32, %acc: vector<4xf32>, %rest: i1) attributes {hkc.kernel, hkc.entry = "aligned", hkc.waves = 8 : i64, hkc.hints = {schedule = "pingpong"}} {
           %b = "hkc_wave.lds_alloc"() {offset = 0 : i64} : () -> !hkc_wave.lds<"16x32:2 block 16x32 strides 1024,1024 order 1,0">
           %c0 = arith.constant 0 : i32
           %c1 = arith.constant 1 : i32
@@ -53,6 +55,15 @@ class ScheduleWaves(Pass):
             %p = "hkc_wave.mfma"(%x, %x, %s) {instruction = "v_mfma_f32_16x16x16_f16"} : (vector<4xf16>, vector<4xf16>, vector<4xf32>) -> vector<4xf32>
             %q = "hkc_wave.mfma"(%y, %y, %p) {instruction = "v_mfma_f32_16x16x16_f16"} : (vector<4xf16>, vector<4xf16>, vector<4xf32>) -> vector<4xf32>
             scf.yield %q : vector<4xf32>
+          }
+          %e = scf.if %rest -> (vector<4xf32>) {
+            %u = "hkc_wave.lds_read"(%b) {layout = "16x16 r(0,1 0,2) l(1,0 2,0 4,0 8,0 0,4 0,8) w(0,0 0,0 0,0)", fragment = 0 : i64} : (!hkc_wave.lds<"16x32:2 block 16x32 strides 1024,1024 order 1,0">) -> vector<4xf16>
+            %v = "hkc_wave.lds_read"(%b) {layout = "16x16 r(0,1 0,2) l(1,0 2,0 4,0 8,0 0,4 0,8) w(0,0 0,0 0,0)", fragment = 1 : i64} : (!hkc_wave.lds<"16x32:2 block 16x32 strides 1024,1024 order 1,0">) -> vector<4xf16>
+            %f = "hkc_wave.mfma"(%u, %u, %d) {instruction = "v_mfma_f32_16x16x16_f16"} : (vector<4xf16>, vector<4xf16>, vector<4xf32>) -> vector<4xf32>
+            %g = "hkc_wave.mfma"(%v, %v, %f) {instruction = "v_mfma_f32_16x16x16_f16"} : (vector<4xf16>, vector<4xf16>, vector<4xf32>) -> vector<4xf32>
+            scf.yield %g : vector<4xf32>
+          } else {
+            scf.yield %d : vector<4xf32>
           }
           return
         }
@@ -71,6 +82,13 @@ class ScheduleWaves(Pass):
         %y = "hkc_wave.lds_read"
         "hkc_wave.mfma"(%y, %y, %p)
         "hkc_wave.barrier_if"
+        scf.if
+        %u = "hkc_wave.lds_read"
+        %f = "hkc_wave.mfma"(%u, %u, %d)
+        "hkc_wave.schedule_fence"
+        %v = "hkc_wave.lds_read"
+        %g = "hkc_wave.mfma"(%v, %v, %f)
+        "hkc_wave.schedule_fence"
     """  # noqa: E501
 
     name: ClassVar[str] = "schedule_waves"
@@ -81,6 +99,10 @@ class ScheduleWaves(Pass):
         for function in kernels(module):
             if ir.StringAttr(function.attributes[ENTRY]).value == "aligned":
                 self._schedule(function, chip)
+                for rare in (op for op in walk(function) if op.name == "scf.if"):
+                    for region in rare.regions:
+                        for block in region.blocks:
+                            _spread(block)
 
     def _schedule(self, function: Any, chip: Chip) -> None:
         wanted = requested(function, "schedule")
@@ -188,3 +210,34 @@ def _mixed(reads: list[Any], fetches: list[Any]) -> list[Any]:
     start = max(0, len(reads) - len(fetches))
     pairs = zip_longest(reads[start:], fetches)
     return reads[:start] + [op for pair in pairs for op in pair if op is not None]
+
+
+def _spread(block: Any) -> None:
+    """Reads of a slice of K, then its MFMAs, and so on."""
+    ops = [op.operation for op in block.operations]
+    mfmas = [op for op in ops if op.name in MFMA]
+    reads = [op for op in ops if op.name in READS]
+    if not mfmas or not reads:
+        return
+    first, last = ops.index(reads[0]), ops.index(mfmas[-1])
+    if not all(op.name in MFMA | READS or op.name.startswith(PURE) for op in ops[first : last + 1]):
+        return
+    order = Order(ops[last + 1], set(ops[:first]))
+    with ir.InsertionPoint(order.end), mfmas[-1].location:
+        for some in _slices(mfmas):
+            order.place(some)
+            create(ScheduleFence)
+    order.place(ops[first:last])
+
+
+def _slices(mfmas: list[Any]) -> list[list[Any]]:
+    """Runs of MFMAs in which none adds to what another gives."""
+    found: list[list[Any]] = []
+    run: set[Any] = set()
+    for op in mfmas:
+        if not found or not run.isdisjoint(inside(op)):
+            found.append([])
+            run.clear()
+        found[-1].append(op)
+        run.add(op)
+    return found
