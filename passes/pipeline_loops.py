@@ -103,8 +103,9 @@ def _run(function: Any, chip: Chip) -> None:
     if not found:
         why = "no loop of this kernel brings tiles through LDS in a way that can go ahead of its trips"
         _refuse(function, requested(function, "stages"), why, "leave it out")
+    used = _lds_end(function)  # no loop needs its copies while another runs: all have them in the same place
     for op, parts in found:
-        _pipeline(function, op, parts, chip)
+        _pipeline(function, op, parts, used, chip)
 
 
 def _split(loop: Any) -> Parts | None:
@@ -182,12 +183,12 @@ def _buffers(parts: Parts) -> list[Any]:
     return list(dict.fromkeys(op.operands[BUFFER[op.name]] for op in filling))
 
 
-def _pipeline(function: Any, loop: Any, parts: Parts, chip: Chip) -> None:
+def _pipeline(function: Any, loop: Any, parts: Parts, used: int, chip: Chip) -> None:
     stages, buffers = requested(function, "stages"), _buffers(parts)
     if _overlap(buffers):
         _refuse(function, stages, "buffers of its loop share bytes of LDS", "leave it out, or use smaller tiles")
         return
-    used, size = _lds_end(function), sum(map(_padded, buffers))
+    size = sum(map(_padded, buffers))
     distance = _distance(function, parts, used + 2 * size, chip) if stages is None else stages - 1
     room = used + distance * size <= chip.lds.bytes
     if not room and parts.copies:

@@ -213,12 +213,12 @@ def test_what_was_found_before_a_fault_is_shown_with_it(hkc: Command, tmp_path: 
     kernel.write_text(
         "kernel race(A: global[f32, N], B: global[f32, N]):\n"
         "    i = tile_ids(cdiv(N, 64))\n"
-        "    store(B, [0], load(A, [i*64], [64]))\n"
-        "    store(B, [0], load(A, [i*64], [64]))\n"
+        "    for k in range(0, 64 * N, 64):\n"
+        "        store(B, [0], load(A, [i*64], [64]))\n"
         "\n"
         "example N = 256\n"
     )
-    found = hkc("check", kernel, "--arch", "gfx950", "--interleavings", "1", "--limit", "120", "--json")
+    found = hkc("check", kernel, "--arch", "gfx950", "--interleavings", "1", "--limit", "600", "--json")
     assert found.code == 1
     by_check = {f["check"]: f for f in found.json["findings"]}
     assert {"global-race", "endless-loop"} <= set(by_check), by_check

@@ -50,6 +50,7 @@ def test_explain(hkc: Command) -> None:
 def test_every_code_of_calls_is_raised_and_explained() -> None:
     sources = [
         *ROOT.glob("hkc/runtime/*.py"),
+        *ROOT.glob("hkc/reference/*.py"),
         *ROOT.glob("hkc/cli/*.py"),
         *ROOT.glob("hkc/figures/*.py"),
         ROOT / "hkc/api.py",
