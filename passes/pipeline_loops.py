@@ -123,7 +123,7 @@ def _split(loop: Any) -> Parts | None:
     ahead = [op for op in body if (op in needed and op not in packing) or op.name == COPY]
     carried = set(list(block.arguments)[1:])
     early = *ahead, *packing
-    if any(o in carried for op in early for o in _used(op)) or not all(map(_movable, early)):
+    if any(o in carried for op in (*early, *filling) for o in _used(op)) or not all(map(_movable, early)):
         return None
     gone = {op for op in ahead if op.name == COPY or _fetches(op)} | set(filling)
     compute = [op for op in body if op not in gone]

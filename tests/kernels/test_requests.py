@@ -81,7 +81,8 @@ def test_registers_are_predicted(arch: str) -> None:
     predicted, of, limit, *_ = told.split()
     taken = kernel.resources["gemm"]
     assert (of, limit, taken.vgpr_spills) == ("of", "256", 0)
-    assert abs(int(predicted) - taken.vgpr) <= 32
+    # What would be refused for no reason is worse than what LLVM takes because it is there.
+    assert -64 <= int(predicted) - taken.vgpr <= 32
 
 
 @pytest.mark.parametrize("arch", CHIPS)
@@ -93,6 +94,26 @@ def test_unrolled_products(hints: str, arch: str) -> None:
         check(kernel, (40, 70, k), 32, 1)
     factor = hints[-1]
     assert f"unrolled, {factor} trips at a time" in {c.chosen for c in kernel.binary.choices if c.subject == "loop"}
+
+
+SETTLE = """
+kernel settle(A: global[f32, M, N], B: global[f32, M, N], n: i32) with waves=4:
+    x = load(A, [0, 0], [16, 16])
+    for k in range(n):
+        x = x - clamp(sum(x, axis=0, keepdims=True), -8.0, 8.0)
+    store(B, [0, 0], x)
+"""
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+def test_what_a_loop_carries_goes_through_lds_in_its_own_trip(arch: str) -> None:
+    """The waves exchange sums of what the trip before gave: nothing that could come ahead of time."""
+    kernel = hkc.compile(SETTLE, arch)
+    assert not any("ahead" in choice.chosen for choice in kernel.binary.choices)
+    start = wanted = (np.arange(256) % 7 - 3.0).astype(np.float32).reshape(16, 16)
+    for n in range(4):
+        assert np.array_equal(kernel(start, n=n, device="emulator"), wanted)
+        wanted = wanted - np.clip(wanted.sum(0, keepdims=True), -8, 8)
 
 
 SUMS = """
