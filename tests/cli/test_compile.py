@@ -73,15 +73,20 @@ def test_a_line_table_inside_on_request(hkc: Command, examples: Path) -> None:
     assert b".debug_line" in with_lines
 
 
-def test_spills_are_reported_and_refused(hkc: Command, examples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _say(monkeypatch: pytest.MonkeyPatch, symbol: str, taken: Resources) -> None:
+    """Let every kernel that is built say that an entry takes so much."""
     build = api.build
 
-    def spilling(*args: Any) -> Any:
+    def saying(*args: Any) -> Any:
         kernel = build(*args)
-        kernel.resources["vector_add__general"] = Resources(256, 0, 100, 7, 2, 64, 0)
+        kernel.resources[symbol] = taken
         return kernel
 
-    monkeypatch.setattr(api, "build", spilling)
+    monkeypatch.setattr(api, "build", saying)
+
+
+def test_spills_are_reported_and_refused(hkc: Command, examples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _say(monkeypatch, "vector_add__general", Resources(256, 0, 100, 7, 2, 64, 0))
     text = "`vector_add__general` for gfx942 spills 7 VGPRs and 2 SGPRs (64 B scratch)"
     call = ("compile", examples / "vector_add.hk", "--arch", "gfx942")
     refused = hkc(*call, "--fail-on-spill")
@@ -93,14 +98,7 @@ def test_spills_are_reported_and_refused(hkc: Command, examples: Path, monkeypat
 
 
 def test_kernels_of_hkc_itself_must_not_spill(hkc: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    build = api.build
-
-    def spilling(*args: Any) -> Any:
-        kernel = build(*args)
-        kernel.resources["sum_splits"] = Resources(64, 0, 100, 0, 1, 0, 0)
-        return kernel
-
-    monkeypatch.setattr(api, "build", spilling)
+    _say(monkeypatch, "sum_splits", Resources(64, 0, 100, 0, 1, 0, 0))
     call = ("compile", path("sum_splits"), "--arch", "gfx942")
     refused = hkc(*call)
     assert (refused.code, "HK518" in refused.err, refused.out) == (1, True, "")
