@@ -13,8 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -27,15 +25,13 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 from peers import iree_cases, triton_cases  # noqa: E402
+from peers.environment import PEERS, compile_all, install  # noqa: E402
 from peers.numerics import Case  # noqa: E402
 
 from hkc import emulate  # noqa: E402
 from hkc.support.errors import HkcError  # noqa: E402
 
 CHIPS = ("gfx942", "gfx950")
-ENVIRONMENT = HERE.parent / "build" / "peers"
-PEERS = {"triton": ("triton==3.9.0",), "iree": ("--no-deps", "iree-base-compiler==3.13.0", "numpy", "sympy", "mpmath")}
-"""What pip installs for each; IREE's runtime needs are numpy and sympy alone."""
 
 
 @dataclass(frozen=True)
@@ -54,34 +50,6 @@ class Row:
     findings: int
     ok: bool
     problem: str = ""
-
-
-def install(folder: Path) -> None:
-    """Make a virtual environment that holds the peers, all or nothing."""
-    print(f"making an environment with {' and '.join(PEERS)} in {folder}", file=sys.stderr)
-    try:
-        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-        for words in PEERS.values():
-            subprocess.run([folder / "bin" / "pip", "install", "--quiet", *words], check=True)
-    except (subprocess.CalledProcessError, KeyboardInterrupt):
-        shutil.rmtree(folder, ignore_errors=True)
-        raise SystemExit("the peers can't be installed") from None
-
-
-def compile_all(python: Path, target: Path, peers: list[str], chips: list[str], only: str) -> list[str]:
-    """Compile into `target`; returns what could not be."""
-    missing = []
-    for peer in peers:
-        probe = {"triton": "import triton", "iree": "import iree.compiler"}[peer]
-        if not python.exists() or subprocess.run([python, "-c", probe], capture_output=True).returncode:
-            missing.append(f"{peer} is not installed in {python.parent.parent}")
-            continue
-        words = [python, HERE / "peers" / f"{peer}_kernels.py", target, *chips, f"--only={only}"]
-        quiet = {**os.environ, "TRITON_CACHE_DIR": str(target / "cache"), "TRITON_DEFAULT_FP_FUSION": "1"}
-        quiet["TRITON_DISABLE_LINE_INFO"] = "1"  # no paths in the files, so that they can be compared
-        if subprocess.run(words, env=quiet).returncode:
-            missing.append(f"{peer} failed on some kernels")
-    return missing
 
 
 def case(facts: dict[str, Any]) -> Case:
@@ -166,10 +134,8 @@ def main() -> int:
         folder.mkdir(parents=True, exist_ok=True)
         missing = []
         if asked.source is None:
-            if asked.env is None and not ENVIRONMENT.exists():
-                install(ENVIRONMENT)
-            python = Path(asked.env or ENVIRONMENT) / "bin" / "python"
-            missing = compile_all(python, folder, peers, chips, asked.only)
+            environment = Path(asked.env) if asked.env else None
+            missing = compile_all(environment, folder, "kernels", peers, chips, asked.only)
         rows = []
         if not asked.json:
             print(HEAD)

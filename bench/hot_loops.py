@@ -1,11 +1,13 @@
 """The hot loops of matrix products in hkc's machine code, beside those of other compilers.
 
-    python bench/hot_loops.py [--json] [--whole]
+    python bench/hot_loops.py [--json] [--whole] [--live [--env DIR]]
 
 hkc's rows are counted in code that is compiled now; the others' are figures on record (`bench/peers/hot_loops.csv`,
-with their source). The hot loop is the block that jumps back to itself and holds most MFMAs; rows that end in
-`__general` show it in the entry for any alignment. Nothing is measured here: `pct_peak` is the coarse model of
-`bench/loop_model.py`, once more with LDS reads at 128 bytes per clock, and a floor rather than a goal.
+with their source), and with `--live` also those of Triton's and IREE's products, compiled now in an environment of
+theirs (`build/peers` where no DIR is named; made by the first run, 1.5 GB). The hot loop is the block that jumps back
+to itself and holds most MFMAs; rows that end in `__general` show it in the entry for any alignment. Nothing is measured
+here: `pct_peak` is the coarse model of `bench/loop_model.py`, once more with LDS reads at 128 bytes per clock, and a
+floor rather than a goal.
 
 `--whole` emulates two workgroups of products with M, N and K of 4096 (minutes) and prints the executed instructions per
 MFMA, `whole`, as a multiple of those of the loop alone.
@@ -18,8 +20,8 @@ import csv
 import json
 import re
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,7 @@ from hkc.api import CompiledKernel
 from hkc.emulate import Memory, Program, launch
 from hkc.machine import control
 from hkc.machine.abi import GlobalParam, View, pack
-from hkc.machine.codeobject import CodeObject
+from hkc.machine.codeobject import CodeObject, Kernel
 from hkc.machine.control import Loop
 from hkc.machine.disassemble import Instruction, disassemble
 from hkc.support.dtypes import dtype
@@ -40,6 +42,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
 from loop_model import share_of_peak  # noqa: E402
+from peers.environment import compile_all  # noqa: E402
 
 COLUMNS = (
     "peer", "kernel", "arch", "vgpr", "spills", "lds", "instructions", "mfma", "lds_reads", "lds_writes", "direct",
@@ -61,33 +64,36 @@ PRODUCTS = (("bf16", 256, 256, 64), ("fp8", 256, 256, 128), ("bf16", 256, 128, 6
 
 FP8 = {"ocp": "f8e4m3fn", "fnuz": "f8e4m3fnuz"}
 SIZE = 4096
-WAVES_PER_SIMD = 2
+CHIPS, LIVE = ("gfx942", "gfx950"), ("triton", "iree")
 
 
-def hot_loop(kernel: CompiledKernel, symbol: str) -> tuple[Loop, bool]:
-    """The hot loop of an entry point, and whether a barrier that only some waves pass stands before it."""
-    parsed = CodeObject.parse(kernel.hsaco)
-    entry = parsed.kernel(symbol)
-    code = disassemble(parsed.code(entry), parsed.arch, entry.entry)
-    loop = control.hot_loop(code)
-    assert loop is not None, f"{symbol} has no loop"
-    return loop, _conditional_barrier(code[: loop.start])
+def hot_loop(code: CodeObject, kernel: Kernel) -> tuple[Loop, bool]:
+    """The hot loop of a kernel, and whether a barrier that only some waves pass stands before it."""
+    instructions = disassemble(code.code(kernel), code.arch, kernel.entry)
+    loop = control.hot_loop(instructions)
+    assert loop is not None, f"{kernel.name} has no loop"
+    return loop, _conditional_barrier(instructions[: loop.start])
 
 
 def _conditional_barrier(before: Sequence[Instruction]) -> bool:
-    names = [i.mnemonic for i in before[-64:]]
-    return any(a.startswith("s_cbranch") and b == "s_barrier" for a, b in pairwise(names))
+    """A branch over a barrier and nothing else."""
+    return any(
+        barrier.mnemonic == "s_barrier" and control.target(branch) == after.address
+        for branch, barrier, after in zip(before, before[1:], before[2:], strict=False)
+    )
 
 
-def row(kernel: CompiledKernel, symbol: str, name: str) -> dict[str, object]:
-    """The counts of one of hkc's own loops."""
-    (loop, shifted), chip = hot_loop(kernel, symbol), load(kernel.arch)
-    taken = kernel.resources[symbol]
-    loads, direct = loop.count(r"(buffer|global)_load"), loop.count(r"buffer_load", " lds")
-    rated = [share_of_peak(loop.body, chip, WAVES_PER_SIMD, shifted, rate) for rate in (None, 128)]
+def row(peer: str, name: str, hsaco: bytes, symbol: str | None = None, dynamic_lds: int = 0) -> dict[str, object]:
+    """The counts of the loop of a compiled kernel, the only one in its code object if `symbol` is None."""
+    code = CodeObject.parse(hsaco)
+    kernel, chip = code.kernel(symbol), load(code.arch)
+    (loop, shifted), taken = hot_loop(code, kernel), kernel.metadata
+    loads, direct = loop.count(r"(buffer|global)_load"), loop.count(r"(buffer|global)_load", " lds")
+    waves = max(1, taken.max_threads // (chip.compute.wave * chip.compute.simds))
+    rated = [share_of_peak(loop.body, chip, waves, shifted, rate) for rate in (None, 128)]
     return {
-        "peer": f"hkc {hkc.__version__}", "kernel": name, "arch": kernel.arch, "vgpr": taken.vgpr + taken.agpr,
-        "spills": taken.vgpr_spills, "lds": taken.lds_bytes, "instructions": len(loop.body),
+        "peer": peer, "kernel": name, "arch": code.arch, "vgpr": taken.vgprs, "spills": taken.vgpr_spills,
+        "lds": taken.lds + dynamic_lds, "instructions": len(loop.body),
         "mfma": loop.count(r"v_mfma"), "lds_reads": loop.count(r"ds_read"), "lds_writes": loop.count(r"ds_write"),
         "direct": direct, "loads": loads - direct, "waits": loop.count(r"s_waitcnt"),
         "vmcnt0": loop.count(r"s_waitcnt", "vmcnt(0)"), "barriers": loop.count(r"s_barrier"),
@@ -110,7 +116,7 @@ def executed(kernel: CompiledKernel) -> float:
     arguments = pack(info.params, views, {})
     result = launch(program, symbol, workgroups=(2, 1, 1), threads=(threads, 1, 1), kernarg=arguments, memory=memory)
     mfmas = sum(n for name, n in result.counts.items() if name.startswith("v_mfma"))
-    loop, _ = hot_loop(kernel, symbol)
+    loop, _ = hot_loop(program.code, program.kernel(symbol))
     return result.instructions / mfmas / (len(loop.body) / loop.count(r"v_mfma"))
 
 
@@ -120,7 +126,8 @@ def own(arch: str, whole: bool) -> Iterator[dict[str, object]]:
         element = FP8[load(arch).fp8] if kind == "fp8" else kind
         kernel = hkc.compile(KERNEL, arch=arch, T=element, BM=bm, BN=bn, BK=bk)
         for symbol in kernel.resources:
-            made = row(kernel, symbol, f"gemm_{kind}_{bm}x{bn}x{bk}_w8{symbol.removeprefix('gemm')}")
+            name = f"gemm_{kind}_{bm}x{bn}x{bk}_w8{symbol.removeprefix('gemm')}"
+            made = row(f"hkc {hkc.__version__}", name, kernel.hsaco, symbol)
             if whole and symbol == "gemm":
                 made["whole"] = round(executed(kernel), 3)
             yield made
@@ -132,13 +139,27 @@ def recorded() -> list[dict[str, Any]]:
     return [dict(r) for r in csv.DictReader(x for x in lines if not x.startswith("#"))]
 
 
+def live(environment: Path | None) -> Iterator[dict[str, object]]:
+    """The rows of compilers that can be installed, from what they compile now. Exits if one of them can't."""
+    with tempfile.TemporaryDirectory() as folder:
+        if missing := compile_all(environment, Path(folder), "products", LIVE, CHIPS):
+            raise SystemExit("; ".join(missing))
+        for path in sorted(Path(folder).glob("*.json")):
+            facts = json.loads(path.read_text())
+            peer, hsaco = f"{facts['peer']} {facts['version']}", path.with_suffix(".hsaco").read_bytes()
+            yield row(peer, facts["name"], hsaco, facts["symbol"], facts["lds"])
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="one JSON document")
     parser.add_argument("--whole", action="store_true", help="emulate parts of whole products")
+    parser.add_argument("--live", action="store_true", help="compile the products of Triton and IREE, too")
+    parser.add_argument("--env", type=Path, metavar="DIR", help="the environment that holds them")
     options = parser.parse_args()
-    rows = recorded() + [made for arch in ("gfx942", "gfx950") for made in own(arch, options.whole)]
+    rows = recorded() + [made for arch in CHIPS for made in own(arch, options.whole)]
+    rows += live(options.env) if options.live else []
     rows.sort(
         key=lambda r: (
             re.search(r"(bf16|fp8|bf8)_.*", str(r["kernel"]))[0][:3] + re.findall(r"\d+x\d+x\d+|$", str(r["kernel"]))[0]
@@ -147,7 +168,7 @@ def main() -> None:
     if options.json:
         print(json.dumps(rows, indent=1))
         return
-    for arch in ("gfx942", "gfx950"):
+    for arch in CHIPS:
         shown = [COLUMNS, *([str(r.get(c, "")) for c in COLUMNS] for r in rows if r["arch"] == arch)]
         widths = [max(len(r[i]) for r in shown) for i in range(len(COLUMNS))]
         for r in shown:

@@ -18,6 +18,8 @@ DATA = Path(__file__).parent / "data"
 sys.path.insert(0, str(ROOT / "bench"))
 
 import foreign_kernels  # noqa: E402
+import hot_loops  # noqa: E402
+from peers import environment  # noqa: E402
 
 LONG = "attention_d128"  # 6 million wave-instructions, which `bench/emulator.py` also runs
 
@@ -77,11 +79,16 @@ def test_the_benchmark_says_what_is_missing(
         if "install" in words:
             raise subprocess.CalledProcessError(1, words)
 
-    monkeypatch.setattr(foreign_kernels, "ENVIRONMENT", tmp_path / "peers")
-    monkeypatch.setattr(foreign_kernels.subprocess, "run", run)
+    monkeypatch.setattr(environment, "DEFAULT", tmp_path / "peers")
+    monkeypatch.setattr(environment.subprocess, "run", run)
     with pytest.raises(SystemExit, match="the peers can't be installed"):
         benchmark()
     assert len(calls) == 2 and not (tmp_path / "peers").exists()
     monkeypatch.undo()
     code, _, err = benchmark("--env", tmp_path, "--peer", "iree")
     assert code == 1 and f"missing: iree is not installed in {tmp_path}" in err
+
+
+def test_rows_of_peers_that_are_not_there(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match=f"triton is not installed in {tmp_path}; iree is not installed"):
+        list(hot_loops.live(tmp_path))

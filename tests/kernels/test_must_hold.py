@@ -42,7 +42,7 @@ def test_hot_loops(
 ) -> None:
     kernel = compiled(arch, kind, tile)
     assert not kernel.resources["gemm"].spills
-    found = row(kernel, "gemm", "")
+    found = row("hkc", "", kernel.hsaco, "gemm")
     assert (found["valu"], found["direct" if arch == "gfx942" else "lds_writes"]) == (0, 0)
     assert int(str(found["instructions"])) <= most
     assert int(str(found["waits"])) <= waits
