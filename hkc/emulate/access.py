@@ -103,27 +103,41 @@ def load(w: Waves, target: Target, form: Format, register: int, addresses: U64, 
         state.launch_flight(register + i, w.rows, written)
 
     def happen(rows: Rows, picked: Picked) -> None:
-        words, stale = target.fetch(state, rows, addresses[picked], mask[picked], form.nbytes, by)
+        at, lanes = addresses[picked], mask[picked]
+        words, stale = target.fetch(state, rows, at, lanes, form.nbytes, by)
         if stale is not None:
-            report_stale(state, target.name, by, rows, addresses[picked], stale & mask[picked])
+            stale &= lanes[..., None]
+            copied = _copied(target, at) if not old else np.zeros_like(lanes)
+            report_stale(state, target.name, by, rows, at, stale & ~copied[..., None])
+            stale &= copied[..., None]
         words = form.widen(words)
-        lanes = mask[picked]
         if not lanes.all():
             words = np.where(lanes[..., None], words, np.uint32(0))
         for i in range(form.words):
             word = _merge(form.kept(i), words[..., i], old[i][picked]) if i in old else words[..., i]
-            state.land(register + i, rows, written[picked], word)
+            state.land(register + i, rows, written[picked], word, None if stale is None else stale[..., i])
 
     state.outstanding.defer(target.counter, w.rows, followed(happen, after))
+
+
+def _copied(target: Target, addresses: U64) -> Mask:
+    """The lanes whose access is to scratch: it takes along what was never written, as a move of registers does.
+
+    Compilers spill whole groups of registers, whatever they hold by then.
+    """
+    if target.name == "flat":
+        private: Mask = addresses >> np.uint64(32) == PRIVATE_BASE >> 32
+        return private
+    return np.full(addresses.shape, target.name == "scratch")
 
 
 def report_stale(
     state: State, space: SpaceName | Literal["flat"], by: Decoded, rows: Rows, addresses: U64, stale: Mask
 ) -> None:
-    """Record a load of never-written bytes."""
+    """Record a load of never-written words [waves, lanes, words]."""
     if stale.any():
-        wave, lane = (int(i[0]) for i in np.nonzero(stale))
-        message = f"load of never-written {_named(state, space, int(addresses[wave, lane]))}"
+        wave, lane, word = (int(i[0]) for i in np.nonzero(stale))
+        message = f"load of never-written {_named(state, space, int(addresses[wave, lane]) + 4 * word)}"
         state.findings.add("uninitialised", by, message, state.first_wave + int(rows[wave]), lane)
 
 
@@ -151,11 +165,18 @@ def store(w: Waves, target: Target, form: Format, register: int, addresses: U64,
     """Issue a store of `form` from `register` and the following ones."""
     if w.taint is not None:
         w.consume("an address")
-    store_words(w, target, data(w, form, register), form.nbytes, addresses, mask)
+    words, blank = data(w, form, register), None
+    if w.taint is not None and (copied := _copied(target, addresses)).any():
+        blank = np.stack([w.unwritten(register + i) for i in range(form.words)], axis=-1) & copied[..., None]
+        elsewhere = w.taint & ~copied
+        w.taint = elsewhere if elsewhere.any() else None
+    store_words(w, target, words, form.nbytes, addresses, mask, blank)
 
 
-def store_words(w: Waves, target: Target, words: Words, nbytes: int, addresses: U64, mask: Mask) -> None:
-    """Issue a store of `words` [waves, lanes, words], of which `nbytes` count."""
+def store_words(
+    w: Waves, target: Target, words: Words, nbytes: int, addresses: U64, mask: Mask, blank: Mask | None = None
+) -> None:
+    """Issue a store of `words` [waves, lanes, words], of which `nbytes` count; `blank` ones stay never-written."""
     if w.taint is not None:
         w.consume("a stored value")
     state, by = w.state, w.by
@@ -165,6 +186,9 @@ def store_words(w: Waves, target: Target, words: Words, nbytes: int, addresses: 
 
     def happen(rows: Rows, picked: Picked) -> None:
         target.put(state, rows, addresses[picked], mask[picked], words[picked], nbytes, by)
+        if blank is not None:
+            for space, lanes, offsets in target.spaces(state, rows, addresses[picked], mask[picked], nbytes, by):
+                space.spoil(offsets[lanes], blank[picked][lanes], nbytes)
 
     state.outstanding.defer(target.counter, w.rows, followed(happen, after))
 

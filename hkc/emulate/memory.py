@@ -67,19 +67,28 @@ class Space:
 
     def forget(self, offset: int, nbytes: int) -> None:
         """These bytes, as far as they are inside, count as never written."""
+        self._doubt()
+        self.valid[max(offset, 0) : max(min(offset + nbytes, self.size), 0)] = 0
+
+    def spoil(self, offsets: Offsets, words: Mask, nbytes: int) -> None:
+        """Those `words` [n, k] at `offsets` [n] count as never written, the others as written."""
+        self._doubt()
+        _scatter(self.valid, offsets, np.where(words, np.uint32(0), np.uint32(0x01010101)), nbytes)
+
+    def _doubt(self) -> None:
+        """From now on the shadow says which bytes are valid."""
         if self.complete:
             self.valid[: self.size] = 1
             self.complete = False
-        self.valid[max(offset, 0) : max(min(offset + nbytes, self.size), 0)] = 0
 
     def gather(self, offsets: Offsets, nbytes: int) -> tuple[Words, Mask | None]:
-        """Words at each offset, and where any of their bytes was never written (None: nowhere)."""
+        """Words at each offset, and which of them have bytes that were never written (None: none)."""
         words = _gather(self.data, offsets, nbytes)
         if self.complete:
             return words, None
         shadow = _gather(self.valid, offsets, nbytes)
         whole = np.uint32(int.from_bytes(b"\1" * min(nbytes, 4), "little"))
-        invalid = (shadow != whole).any(axis=-1)
+        invalid: Mask = shadow != whole
         if not invalid.any():
             return words, None
         words[invalid] = POISON & np.uint32((1 << 8 * min(nbytes, 4)) - 1)
@@ -256,13 +265,13 @@ class Memory:
         return f"{address - best.base} bytes into `{best.name}` ({best.size} bytes at {best.base:#x})"
 
     def load(self, addresses: NDArray[np.uint64], mask: Mask, nbytes: int, by: Decoded) -> tuple[Words, Mask | None]:
-        """Gather `nbytes` per lane where `mask`; other lanes read 0. Second result: lanes with never-written bytes."""
+        """Gather `nbytes` per lane where `mask`; other lanes read 0. Second result: see `Space.gather`."""
         parts = list(self._split(addresses, mask, nbytes, by))
         if len(parts) == 1 and parts[0][1] is None:
             part, _, offsets = parts[0]
             return part.space.gather(offsets, nbytes)
         words = np.zeros((*addresses.shape, max(nbytes // 4, 1)), np.uint32)
-        stale = np.zeros(addresses.shape, np.bool_)
+        stale = np.zeros(words.shape, np.bool_)
         for part, selected, offsets in parts:
             where = mask if selected is None else selected
             found, invalid = part.space.gather(offsets[where], nbytes)

@@ -85,7 +85,7 @@ def _target(name: SpaceName | Literal["flat"], counter: Any, find: Any) -> Targe
             found: tuple[Words, Mask | None] = space.gather(offsets, n)
             return found
         words = np.zeros((*at.shape, max(n // 4, 1)), np.uint32)
-        stale = np.zeros(at.shape, np.bool_)
+        stale = np.zeros(words.shape, np.bool_)
         for space, lanes, offsets in parts:
             words[lanes], invalid = space.gather(offsets[lanes], n)
             if invalid is not None:

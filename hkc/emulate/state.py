@@ -145,10 +145,17 @@ class State:
         values[rows] = np.where(mask, POISON, values[rows])
         self.flags[register] |= IN_FLIGHT
 
-    def land(self, register: int, rows: NDArray[np.int64], mask: Mask, values: NDArray[np.uint32]) -> None:
-        """The load's data arrives: `values` [rows, lane] where `mask`."""
+    def land(
+        self,
+        register: int,
+        rows: NDArray[np.int64],
+        mask: Mask,
+        values: NDArray[np.uint32],
+        blank: Mask | None = None,
+    ) -> None:
+        """The load's data arrives: `values` [rows, lane] where `mask`, of which `blank` lanes were never written."""
         target = self.registers[register]
-        if len(rows) == self.shape.waves and mask.all():
+        if blank is None and len(rows) == self.shape.waves and mask.all():
             target[rows] = values
             self.flags[register] = 0
             self.in_flight.pop(register, None)
@@ -161,9 +168,9 @@ class State:
             if not flight.any():
                 del self.in_flight[register]
                 self.flags[register] &= ~IN_FLIGHT
-        if self.flags[register] & UNWRITTEN:
+        if blank is not None or self.flags[register] & UNWRITTEN:
             unwritten = self.whole(register)
-            unwritten[rows] &= ~mask
+            unwritten[rows] = np.where(mask, False if blank is None else blank, unwritten[rows])
             self.settle(register, unwritten)
 
     def settle(self, register: int, unwritten: Mask) -> None:

@@ -155,9 +155,16 @@ class Waves:
             if hit.any():
                 self.find("missing wait", f"{self.name(register)} is read before its load was waited for", hit)
         if flags & UNWRITTEN:
-            stale = state.whole(register)[self.rows] & self.mask
+            stale = self.unwritten(register)
             if stale.any():
                 self.taint = stale if self.taint is None else self.taint | stale
+
+    def unwritten(self, register: int) -> Mask:
+        """The active lanes [waves, lanes] of a register that were never written."""
+        if not self._flags[register] & UNWRITTEN:
+            return np.zeros_like(self.mask)
+        stale: Mask = self.state.whole(register)[self.rows] & self.mask
+        return stale
 
     def _track(self, register: int, where: Mask, complete: bool) -> None:
         state = self.state
@@ -277,5 +284,5 @@ class Waves:
         """A value with visible effect was used: report it if it comes from something never written."""
         tainted = self.taint if self.scalar_taint is None else _all_lanes(self.scalar_taint)
         if tainted is not None:
-            self.find("uninitialised", f"{what} depends on a register that was never written", tainted)
+            self.find("uninitialised", f"{what} depends on a register or scratch that was never written", tainted)
         self.taint = self.scalar_taint = None

@@ -314,7 +314,7 @@ def load_exchanged(w: Waves, target: int, nbytes: int, addresses: U64, exchange:
     def happen(rows: Rows, picked: Picked) -> None:
         words, stale = spaces.LDS.fetch(state, rows, addresses[picked], mask[picked], nbytes, by)
         if stale is not None:
-            access.report_stale(state, "lds", by, rows, addresses[picked], stale & mask[picked])
+            access.report_stale(state, "lds", by, rows, addresses[picked], stale & mask[picked][..., None])
         moved = exchange(words)
         for i in range(nbytes // 4):
             state.land(target + i, rows, mask[picked], moved[..., i])

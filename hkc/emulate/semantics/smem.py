@@ -87,7 +87,7 @@ def _issue(
     def happen(rows: Rows, picked: Picked) -> None:
         lanes, where = inside[picked], places[picked]
         words, stale = state.memory.load(where, lanes, 4, instruction)
-        stale = None if stale is None else stale & lanes
+        stale = None if stale is None else stale[..., 0] & lanes
         if stale is not None and stale.any():
             row, word = (int(i[0]) for i in np.nonzero(stale))
             message = (

@@ -161,7 +161,7 @@ def direct_to_lds(
         lanes = mask[picked]
         words, stale = source.fetch(state, rows, addresses[picked], lanes, form.nbytes, by)
         if stale is not None:
-            access.report_stale(state, "global", by, rows, addresses[picked], stale & lanes)
+            access.report_stale(state, source.name, by, rows, addresses[picked], stale & lanes[..., None])
         words = np.where(lanes[..., None], form.widen(words), np.uint32(0))
         spaces.LDS.put(state, rows, places[picked], active[picked], words, size, by)
 
