@@ -13,6 +13,7 @@ from hkc.dialects.wave.rocdl import LDS_SYMBOL, Rocdl
 from hkc.layout.text import by
 from hkc.passes.define import Pass
 from hkc.passes.locate import refuse, span
+from hkc.passes.plan_registers import AGPRS
 from hkc.passes.requests import requested
 from hkc.passes.select_layouts import WAVES
 from hkc.support.errors import Note
@@ -129,8 +130,8 @@ def _check_chip(op: Any, record: OpRecord, chip: Chip) -> None:
 def _mark_kernel(function: Any, waves: int, chip: Chip) -> None:
     """The attributes by which LLVM knows a kernel.
 
-    Where several waves of a workgroup share a SIMD, the plain VGPRs that an instruction can name are all that a wave
-    gets; LLVM would split them into VGPRs and AGPRs and move accumulators between the two.
+    `amdgpu-agpr-alloc` is the least number of AGPRs. Where it is 0, MFMAs leave their results in VGPRs (see
+    `support/llvm.py`); LLVM would else split what a wave gets into halves and move accumulators between them.
     """
     threads = waves * chip.compute.wave
     function.attributes["rocdl.kernel"] = ir.UnitAttr.get()
@@ -144,8 +145,8 @@ def _mark_kernel(function: Any, waves: int, chip: Chip) -> None:
             why = f"`waves_per_eu={occupancy}` can't be honoured: {sharing} waves of a workgroup share each SIMD"
             raise refuse(function, "HK450", why, hint=f"at least {sharing}")
         pairs.append(f'["amdgpu-waves-per-eu", "{occupancy}"]')
-    if waves > chip.compute.simds:
-        pairs.append('["amdgpu-agpr-alloc", "0"]')
+    agprs = ir.IntegerAttr(function.attributes[AGPRS]).value if AGPRS in function.attributes else 0
+    pairs.append(f'["amdgpu-agpr-alloc", "{agprs}"]')
     function.attributes["passthrough"] = ir.Attribute.parse(f"[{', '.join(pairs)}]")
 
 

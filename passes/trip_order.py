@@ -35,11 +35,12 @@ class Trip:
         """Its ops with these names."""
         return [op for op in self.ops if op.name in names]
 
-    def reads(self) -> list[list[Any]]:
-        """For each MFMA the LDS reads that give it operands and gave none to an earlier one."""
+    def reads(self, mfmas: list[Any] | None = None) -> list[list[Any]]:
+        """For each MFMA, in their order or that of `mfmas`, the LDS reads that give it operands and gave none to an
+        earlier one."""
         known: set[Any] = set()
         found = []
-        for mfma in self.named(MFMA):
+        for mfma in mfmas or self.named(MFMA):
             new: dict[Any, None] = {}
             work = [mfma]
             while work:

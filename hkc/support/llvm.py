@@ -26,6 +26,9 @@ from hkc.support.errors import Diagnostic, HkcBug, HkcUsageError, error
 TRIPLE = "amdgcn-amd-amdhsa"
 PROBE = "llvm.amdgcn.asyncmark"
 WHEEL = "rocm-bindings-compiler"
+AGPR_FORM = b"-amdgpu-mfma-vgpr-form=false"
+"""Lets each kernel say by its `amdgpu-agpr-alloc` whether MFMAs leave their results in AGPRs; by default all use VGPRs,
+and LLVM moves to AGPRs and back what has no room there."""
 
 Kind = Literal["object", "asm", "llvm"]
 Severity = Literal["error", "warning", "remark", "note"]
@@ -70,6 +73,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {  # name: result, arguments...
     "CreateDisasmCPU": (c_void_p, c_char_p, c_char_p, c_void_p, c_int, c_void_p, c_void_p),
     "DisasmInstruction": (c_size_t, c_void_p, c_void_p, c_uint64, c_uint64, c_void_p, c_size_t),
     "LookupIntrinsicID": (c_uint, c_char_p, c_size_t),
+    "ParseCommandLineOptions": (None, c_int, POINTER(c_char_p), c_char_p),
     "GetVersion": (None, POINTER(c_uint), POINTER(c_uint), POINTER(c_uint)),
 }
 
@@ -156,6 +160,8 @@ class Library:
             function = getattr(self._handle, f"LLVM{name}")
             function.restype, function.argtypes = result, arguments
         self._known: set[str] = set()
+        options = (c_char_p * 2)(b"hkc", AGPR_FORM)
+        self.call("ParseCommandLineOptions", len(options), options, None)
 
     def call(self, name: str, *arguments: Any) -> Any:
         """The C function `LLVM<name>`."""

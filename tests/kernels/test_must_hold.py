@@ -25,6 +25,10 @@ LIMITS = [
 """Chip, elements, tile; most instructions and waits of the loop, most registers, least modelled share of peak."""
 
 
+OWNED = [("gfx950", 446, 48), ("gfx942", 368, 41)]
+"""Chip; most instructions and waits of two trips on gfx950, of one on gfx942."""
+
+
 def compiled(arch: str, kind: str, tile: tuple[int, int, int]) -> CompiledKernel:
     element = FP8[load(arch).fp8] if kind == "fp8" else kind
     return hkc.compile(KERNEL, arch, T=element, **dict(zip(("BM", "BN", "BK"), tile, strict=True)))
@@ -48,4 +52,17 @@ def test_hot_loops(
     assert int(str(found["waits"])) <= waits
     assert int(str(found["vgpr"])) <= vgprs
     assert float(str(found["pct_peak"])) >= peak
+    assert all(access.cycles == access.minimum for buffer in kernel.binary.lds for access in buffer.accesses)
+
+
+@pytest.mark.parametrize(("arch", "most", "waits"), OWNED)
+def test_waves_that_own_their_simd(arch: str, most: int, waits: int) -> None:
+    """256 sums of a lane and what is multiplied: MFMAs take sums from AGPRs and leave them there, without a copy."""
+    source = KERNEL.replace("waves=8", "waves=4, schedule=interleave")
+    kernel = hkc.compile(source, arch, BM=256, BN=256, BK=64)
+    assert [r.spills for r in kernel.resources.values()] == [0, 0]
+    found = row("", "", kernel.hsaco, "gemm")
+    assert (found["valu"], found["mfma"], kernel.agpr) == (0, 256, 256)
+    assert int(str(found["instructions"])) <= most
+    assert int(str(found["waits"])) <= waits
     assert all(access.cycles == access.minimum for buffer in kernel.binary.lds for access in buffer.accesses)

@@ -93,5 +93,14 @@ def test_the_tiles_of_the_hot_loop_bench(shape: tuple[int, int, int, str], arch:
 
 @pytest.mark.long
 @pytest.mark.parametrize("arch", CHIPS)
+def test_sums_in_agprs(arch: str) -> None:
+    kernel = compiled(arch, "waves=4, schedule=interleave", BM=256, BN=256, BK=64)
+    assert kernel.agpr == 256
+    for size in ((256, 252, 64), (255, 256, 152), (250, 251, 194)):
+        check(kernel, size, 64, 2)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("arch", CHIPS)
 def test_twenty_runs_are_identical(arch: str) -> None:
     check(compiled(arch, "waves=8", BM=128, BN=128, BK=64), (100, 120, 424), 64, 20)
