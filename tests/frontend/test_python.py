@@ -25,7 +25,12 @@ from hkc.targets.chip import names
 
 ROOT = Path(__file__).parents[2]
 TWINS = sorted((ROOT / "examples").glob("*.py"))
-TEXTS = [*sorted((ROOT / "examples").glob("*.hk")), *sorted((ROOT / "tests" / "golden" / "frontend").glob("*.hk"))]
+FIELD = sorted((ROOT / "tests" / "language" / "field").glob("*.hk"))
+TEXTS = [
+    *sorted((ROOT / "examples").glob("*.hk")),
+    *sorted((ROOT / "tests" / "golden" / "frontend").glob("*.hk")),
+    *FIELD,
+]
 
 IMPORTS = """from __future__ import annotations
 import hkc
@@ -83,12 +88,30 @@ def test_python_gives_the_same_bytes(path: Path, chip: str) -> None:
     assert kernel.compile(chip).info == text.info
 
 
+def twin_of(path: Path, folder: Path) -> list[hkc.PythonKernel]:
+    """The kernels of a text as a Python file has them."""
+    twin = folder / f"{path.stem}.py"
+    twin.write_text(IMPORTS.format(words=words()) + as_python(path.read_text()))
+    return kernels(module_of(twin))
+
+
+SHORT = ("rotary", "histogram")
+
+
+@pytest.mark.parametrize(
+    "path", [pytest.param(p, marks=[] if p.stem in SHORT else [pytest.mark.long], id=p.stem) for p in FIELD]
+)
+@pytest.mark.parametrize("chip", names())
+def test_the_twins_of_the_field_give_the_same_bytes(path: Path, chip: str, tmp_path: Path) -> None:
+    (kernel,) = twin_of(path, tmp_path)
+    twin, text = kernel.compile(chip), hkc.compile(path, chip)
+    assert (twin.hsaco, twin.info) == (text.hsaco, text.info)
+
+
 @pytest.mark.parametrize("path", TEXTS, ids=lambda p: p.stem)
 def test_every_text_is_python_too(path: Path, tmp_path: Path) -> None:
     text = path.read_text()
-    twin = tmp_path / f"{path.stem}.py"
-    twin.write_text(IMPORTS.format(words=words()) + as_python(text))
-    irs = [call("hkc.frontend.emit:text", check(read_function(k.function))) for k in kernels(module_of(twin))]
+    irs = [call("hkc.frontend.emit:text", check(read_function(k.function))) for k in twin_of(path, tmp_path)]
     wanted = call("hkc.frontend.emit:text", check(parse(Source(path.name, text))))
     if len(irs) == 1:
         assert irs[0] == wanted

@@ -62,5 +62,5 @@ def test_rows_of_a_matrix_instruction_that_is_asked_for(arch: str, element: str,
 @pytest.mark.parametrize(("arch", "element", "shape"), SHAPES)
 @pytest.mark.parametrize("form", FORMS)
 def test_rows_of_every_matrix_instruction(arch: str, element: str, shape: str, form: str) -> None:
-    for size in (16, 32, 64, 96):
+    for size in (16, 32, 48, 64, 96):
         check(form, element, arch, size, shape)

@@ -33,8 +33,9 @@ def test_every_workgroup_knows_its_place(ids: str, extents: str, index: str) -> 
     np.testing.assert_array_equal(found["OUT"], np.arange(n))
 
 
-def test_grids_beyond_16_bits() -> None:
-    text = IDS.format(ids="i, j, k", extents="1, n, 1", index="j")
+@pytest.mark.parametrize(("extents", "index"), [("1, n, 1", "j"), ("1, 1, n", "k")])
+def test_grids_beyond_16_bits(extents: str, index: str) -> None:
+    text = IDS.format(ids="i, j, k", extents=extents, index=index)
     if MACHINE[0] == "reference":
         pytest.skip("the interpreter takes workgroups one by one")
     found = interpret(text, {"OUT": np.zeros(70_000, np.int32)}, {"n": 70_000})
@@ -48,6 +49,19 @@ def test_what_no_launch_can_have_is_refused(chip: str) -> None:
     with pytest.raises(HkcError, match=r"HK509.*137,438,953,408 workgroups"):
         compiled(OUT=out, n=2**31 - 1)
     assert (out == 7).all()
+
+
+@pytest.mark.parametrize("chip", names())
+def test_fewer_than_2_to_the_32_threads_are_launched(chip: str) -> None:
+    """2^26 workgroups of one wave are one too many."""
+    compiled = api.build(checked(IDS.format(ids="i", extents="n", index="i")), chip)
+    out = np.full(16, 7, np.int32)
+    with pytest.raises(HkcError, match=r"HK509.*67,108,864 workgroups"):
+        compiled(OUT=out, n=2**26)
+    assert (out == 7).all()
+    wide = IDS.format(ids="i", extents="n", index="i").replace("waves=1", "waves=32")
+    with pytest.raises(HkcError, match=r"HK307.*waves.*32"):
+        checked(wide)
 
 
 DEMANDING = """
