@@ -12,6 +12,7 @@ from difflib import get_close_matches
 
 from lark import Token
 
+from hkc.frontend.characters import ALPHABET, advice, describe
 from hkc.frontend.indent import CLOSING, Layout, end_of, span_of
 from hkc.support.errors import HkcError, Note, Source, Span, error
 
@@ -33,9 +34,6 @@ WORDS = {
 """What to write in place of Python's words."""
 _BLOCKS = ("FOR", "KERNEL", "IF", "ELIF", "ELSE", "WHILE", "DEF")
 """The tokens that start a line which ends with a colon."""
-_LOOK_ALIKES = {"·": "*", "×": "*", "∗": "*", "÷": "/", "−": "-", "–": "-", "—": "-", "≤": "<=", "≥": ">=", "≠": "!=",
-                "“": '"', "”": '"', "‘": "'", "’": "'", "，": ",", "：": ":", "（": "(", "）": ")", "＝": "=",
-                "\N{NO-BREAK SPACE}": "a space"}  # fmt: skip
 _LITERALS = {"COLON": ":", "LPAR": "(", "RPAR": ")", "LSQB": "[", "RSQB": "]", "EQUAL": "=", "IN": "in", "COMMA": ","}
 
 
@@ -103,10 +101,11 @@ def explain_character(layout: Layout, line: int, column: int, character: str) ->
         return error(
             "HK111", f"`{character}` has no meaning here", span, hint="lists are written [a, b]; blocks by indentation"
         )
-    alike = _LOOK_ALIKES.get(character)
-    shown = character if character.isprintable() else f"U+{ord(character):04X}"
-    hint = f"the ASCII spelling is `{alike}`" if alike else "leave it out; comments start with #"
-    return error("HK111", f"the character `{shown}` has no meaning here", span, hint=hint)
+    if character.isascii() and character.isprintable():
+        choice = "`a if condition else b` chooses one of two numbers, where(condition, a, b) element by element"
+        hint = choice if character == "?" else f"{ALPHABET}; comments start with #"
+        return error("HK111", f"the character `{character}` has no meaning here", span, hint=hint)
+    return error("HK111", f"the character {describe(character)} has no meaning here", span, hint=advice(character))
 
 
 def _reserved(p: Place) -> HkcError | None:
