@@ -10,8 +10,10 @@ from hkc.dialects.define import ANY, INT, INTEGER, VECTOR, attribute, operand, r
 from hkc.dialects.types import OpaqueType
 from hkc.dialects.wave.machine import Bytes, Workgroup, byte_offsets
 
-OUT_OF_RANGE = -1
-"""A byte offset that no buffer contains: a lane that must not touch memory uses it."""
+OUT_OF_RANGE = -(1 << 31)
+"""A byte offset (u32) that no buffer below 2 GiB contains: a lane that must not touch memory uses it. A uniform offset
+inside such a buffer does not bring it back either, which -1 would allow: whether the hardware adds it in 32 bits is
+disputed (`emulate/semantics/buffer.py`)."""
 
 RAW_DWORDS = 0x27000
 """Word 3 of a raw buffer descriptor: 32-bit data format, no swizzle, no index (CDNA3 ISA manual, section 9.1.8)."""

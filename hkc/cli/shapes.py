@@ -18,12 +18,14 @@ Names = dict[str, int | float | bool]
 _LARGEST_TILE = 256
 _DEFAULT_TILE = 64  # where a file names no tile size
 _ELEMENTS = 1 << 21  # of one tensor, so that a run takes a second or so
+_ROW = 16  # elements of 16 bytes at least: rows of whole ones are aligned, whatever their type
 _MULTIPLES = (1, 2, 4, 8, 16, 32, 64, 128)
 
 
 def shapes(checked: Checked, info: KernelInfo, known: Names, fixed: set[str]) -> list[Names]:
     """The values in `known`, then others for the dims that are not `fixed`: sizes around the smallest and the largest
-    tile size, no two dims equal; all of them whole tiles; one element; and each dim in turn empty.
+    tile size, no two dims equal, in rows that are aligned and that are not; all of them whole tiles; one element; and
+    each dim in turn empty.
 
     Sizes are rounded up where the kernel's parameters demand multiples, and down where a tensor would be too large.
     """
@@ -51,6 +53,9 @@ def _sizes(free: list[str], tiles: tuple[int, int]) -> Iterator[dict[str, int]]:
     pace = len(around) // len(free) + 1
     for step in range(len(around)):
         yield {dim: around[(step + pace * n) % len(around)] for n, dim in enumerate(free)}
+    aligned = (3 * large + _ROW, large + 3 * _ROW, 2 * large + 2 * _ROW)
+    for step in range(2):
+        yield {dim: aligned[(step + n) % len(aligned)] for n, dim in enumerate(free)}
     for dim in free:
         yield {**dict.fromkeys(free, small + 1), dim: 0}
 

@@ -33,4 +33,5 @@ CODES: dict[str, str] = {
     "HK730": "An address is a multiple of the access's size; otherwise the hardware splits the access.",
     "HK731": "An LDS instruction takes no more clocks than its kind must.",
     "HK732": "Enough wait states stand between vector instructions and what uses their scalar or late results.",
+    "HK733": "An offset into a buffer is in range, or out of it, whether or not adding the scalar offset has a carry.",
 }

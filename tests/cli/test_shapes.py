@@ -29,7 +29,9 @@ def test_dims_go_around_the_tile_sizes_each_at_its_own_pace() -> None:
     for dim in known:
         assert {0, 1, 31, 33, 127, 128, 129, 272} <= {shape[dim] for shape in found}
     assert sum(len(set(shape.values())) == 3 for shape in found) >= 7
-    assert len(found) == len({tuple(shape.items()) for shape in found}) < 16
+    aligned = [s for s in found if all(x % 16 == 0 and x % 128 for x in s.values())]  # edges of wide accesses
+    assert len(aligned) == 2 and all(len(set(s.values())) == 3 and s["K"] >= 3 * 32 for s in aligned)
+    assert len(found) == len({tuple(shape.items()) for shape in found}) < 18
 
 
 def test_what_is_set_stays() -> None:

@@ -83,6 +83,16 @@ def test_odd_counts_of_blocks_are_shared_by_waves(
         assert happened.findings == ()
 
 
+@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize("form", ["NN", "NT", "TN", "TT"])
+def test_lanes_beyond_an_edge_stay_there_in_all_trips(arch: str, form: str) -> None:
+    """By either reading of the buffers' range rule: the scalar offset of a later trip does not bring them back."""
+    a, b, wanted = operands(form, "bf16", 72, 88, 272)
+    found, happened, _ = run(compiled(form, arch, BM=64, BN=64, BK=32), a, b)
+    assert np.array_equal(found, wanted)
+    assert happened.findings == ()
+
+
 def attend(arch: str, element: str, depth: int, keys: int, queries: int = 17, waves: int = 4) -> None:
     """Equal weights: output d is (keys - 1) / 2 + d, in 1/16; sums are exact, the division and the cast round once.
     Depths that are no legal extent have the next one as their tile."""

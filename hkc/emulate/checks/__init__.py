@@ -1,7 +1,7 @@
 """Checkers of machine code, by name. Each is an observer of launches; what is off costs nothing.
 
-Three of them are part of the emulator itself and always on, since it must know anyway what has been written and what is
-on its way: missing waits, never-written values, and accesses beyond LDS.
+Four of them are part of the emulator itself and always on, since it must know anyway what has been written, what is on
+its way, and where accesses lead: missing waits, never-written values, accesses beyond LDS, disputed ones to buffers.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ CHECKS: dict[str, str] = {
     "global-race": "HK724",
     "barrier": "HK725",
     "out-of-bounds": "HK726",
+    "buffer-range": "HK733",
     "misaligned": "HK727",
     "mfma-hazard": "HK728",
     "valu-hazard": "HK732",

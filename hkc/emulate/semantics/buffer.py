@@ -5,6 +5,10 @@ the byte offset, without the scalar offset, with the number of records less the 
 ones compare the index with the number of records and the offset with the stride. Each dword of a wide access is checked
 by itself. Vector and immediate offset add up in 32 bits, before any comparison: LLVM folds immediates into offsets that
 are negative, which is right but for the newest chips, whose additions do not wrap (llvm-project #207796).
+
+Whether the scalar offset is added with a carry, as the guides' rule has it, or in 32 bits, is disputed. By reports from
+silicon an offset beyond the buffer stays there (triton #10690, rocm-systems #10928), or a scalar offset brings it back
+(triton #10673). So what depends on it is a finding.
 """
 
 from __future__ import annotations
@@ -26,7 +30,8 @@ from hkc.emulate.waves import U32, U64, Waves
 
 _SWIZZLE, _ADD_LANE = 1 << 31, 1 << 23
 _ELEMENT = 4
-"""Bytes that swizzling keeps together on these chips."""
+"""Bytes that swizzling keeps together on these chips, and that are checked as one."""
+_WORD = 0xFFFFFFFF
 
 
 @dataclass(frozen=True)
@@ -35,22 +40,15 @@ class Places:
 
     addresses: U64
     left: NDArray[np.int64]
-    together: int = 16
-    """Bytes that lie behind one another; wider accesses are refused."""
 
     def inside(self, nbytes: int) -> Mask:
         """Where the first `nbytes` are in bounds."""
         return self.left >= nbytes
 
-    def narrow(self, instruction: Decoded, nbytes: int) -> Places:
-        """The same, for accesses of `nbytes`. Raises HK702 for what a swizzled buffer scatters."""
-        if nbytes > self.together:
-            raise unsupported(instruction, f"an access of {nbytes} bytes to a swizzled buffer")
-        return self
 
-
-def addressing(instruction: Decoded, context: Context) -> Callable[[Waves], Places]:
-    """Where a buffer instruction leads.
+def addressing(instruction: Decoded, context: Context) -> Callable[[Waves, int], Places]:
+    """Where a buffer instruction leads that accesses so many bytes per lane. Raises HK702 for what a swizzled buffer
+    scatters.
 
     The text's operands are: data, address (register, pair or off), descriptor, scalar offset.
     """
@@ -62,13 +60,13 @@ def addressing(instruction: Decoded, context: Context) -> Callable[[Waves], Plac
     offset = context.vector(vector) + int(indexed) if offset_enabled else None
     fixed = instruction.number("offset")
 
-    def run(w: Waves) -> Places:
+    def run(w: Waves, nbytes: int) -> Places:
         words = [w.scalar(descriptor + i)[:, None] for i in range(4)]
         base = words[0].astype(np.int64) | (words[1] & np.uint32(0xFFFF)).astype(np.int64) << 32
         stride = (words[1] >> np.uint32(16) & np.uint32(0x3FFF)).astype(np.int64)
         inner = np.full(w.mask.shape, fixed, np.int64)
         if offset is not None:
-            inner = inner + w.read(offset) & 0xFFFFFFFF
+            inner = inner + w.read(offset) & _WORD
         element = np.zeros(w.mask.shape, np.int64) if index is None else w.read(index).astype(np.int64)
         if (add_lane := words[3] & np.uint32(_ADD_LANE) != 0).any():
             element = element + np.where(add_lane, np.arange(64), 0)
@@ -78,13 +76,33 @@ def addressing(instruction: Decoded, context: Context) -> Callable[[Waves], Plac
         scalar = soffset(w).astype(np.int64)[:, None]
         records = words[2].astype(np.int64)
         if (words[1] & np.uint32(_SWIZZLE)).any():
+            if nbytes > _ELEMENT:
+                raise unsupported(instruction, f"an access of {nbytes} bytes to a swizzled buffer")
             start = (base + scalar).astype(np.uint64)
             return _swizzled(instruction, start, words, stride, element, inner)
         inner = inner + element * stride
         size = np.where(stride == 0, records, records * stride)
+        disputed = w.mask & (stride == 0) & (inner + scalar > _WORD)
+        if disputed.any():
+            _dispute(w, disputed, inner, scalar, size - min(nbytes, _ELEMENT))
         return Places((base + scalar + inner).astype(np.uint64), size - scalar - inner)
 
     return run
+
+
+def _dispute(
+    w: Waves, lanes: Mask, offset: NDArray[np.int64], scalar: NDArray[np.int64], last: NDArray[np.int64]
+) -> None:
+    """Report the first of `lanes`, which are out of range with a carry, whose offset in 32 bits is at most `last`."""
+    wrapped = offset + scalar & _WORD
+    back = lanes & (wrapped <= last)
+    if back.any():
+        wave, lane = (int(i[0]) for i in np.nonzero(back))
+        message = (
+            f"vector offset {offset[wave, lane]:#x} with scalar offset {scalar[wave, 0]:#x} is out of range, but in 32 "
+            f"bits their sum is {wrapped[wave, lane]:#x}, which is in range: silicon may do either"
+        )
+        w.find("buffer range", message, back)
 
 
 def _swizzled(
@@ -100,7 +118,7 @@ def _swizzled(
     inside = (index < words[2].astype(np.int64)) & (offset < stride)
     # a dword at most lies together
     left = np.where(inside, _ELEMENT - offset % _ELEMENT, 0)
-    return Places(start + places.astype(np.uint64), left, _ELEMENT)
+    return Places(start + places.astype(np.uint64), left)
 
 
 def _load(form: access.Format) -> Callable[[Decoded, Context], Step]:
@@ -111,7 +129,7 @@ def _load(form: access.Format) -> Callable[[Decoded, Context], Step]:
         register = context.vector(instruction.operands[0])
 
         def step(w: Waves) -> None:
-            found = places(w).narrow(instruction, form.nbytes)
+            found = places(w, form.nbytes)
             whole = w.mask & found.inside(form.nbytes)
             if form.words == 1 or _all_or_nothing(found, w.mask, form):
                 access.load(w, spaces.GLOBAL, form, register, found.addresses, whole, w.mask)
@@ -134,12 +152,14 @@ def _all_or_nothing(found: Places, mask: Mask, form: access.Format) -> bool:
     return not cut.any()
 
 
-def _load_lds(instruction: Decoded, context: Context, form: access.Format, places: Callable[[Waves], Places]) -> Step:
+def _load_lds(
+    instruction: Decoded, context: Context, form: access.Format, places: Callable[[Waves, int], Places]
+) -> Step:
     check_width(instruction, context, form)
     offset = instruction.number("offset")
 
     def step(w: Waves) -> None:
-        found = places(w).narrow(instruction, form.nbytes)
+        found = places(w, form.nbytes)
         direct_to_lds(w, form, found.addresses, w.mask & found.inside(form.nbytes), offset)
 
     return step
@@ -151,7 +171,7 @@ def _store(form: access.Format) -> Callable[[Decoded, Context], Step]:
         register = context.vector(instruction.operands[0])
 
         def step(w: Waves) -> None:
-            found = places(w).narrow(instruction, form.nbytes)
+            found = places(w, form.nbytes)
             if form.words == 1 or _all_or_nothing(found, w.mask, form):
                 lanes = w.mask & found.inside(form.nbytes)
                 access.store(w, spaces.GLOBAL, form, register, found.addresses, lanes)
@@ -177,7 +197,7 @@ def _atomic(name: str) -> Callable[[Decoded, Context], Step]:
         result = register if instruction.flag("sc0") else None
 
         def step(w: Waves) -> None:
-            found = places(w).narrow(instruction, 4 * keep)
+            found = places(w, 4 * keep)
             words = access.data(w, access.Format(4 * given), register)
             lanes = w.mask & found.inside(4 * keep)
             access.atomic(w, spaces.GLOBAL, combine, words, keep, result, found.addresses, lanes)

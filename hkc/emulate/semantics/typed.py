@@ -124,7 +124,7 @@ def _load(instruction: Decoded, context: Context) -> Step:
 
     def step(w: Waves) -> None:
         form = chosen(w)
-        found = places(w).narrow(instruction, form.nbytes)
+        found = places(w, form.nbytes)
         access.load(w, spaces.GLOBAL, form, register, found.addresses, w.mask & found.inside(form.nbytes), w.mask)
 
     return step
@@ -136,7 +136,7 @@ def _store(instruction: Decoded, context: Context) -> Step:
 
     def step(w: Waves) -> None:
         form = chosen(w)
-        found = places(w).narrow(instruction, form.nbytes)
+        found = places(w, form.nbytes)
         if w.taint is not None:
             w.consume("an address")
         given = access.Format(2, half="high") if form.half else access.Format(4 * form.words)
