@@ -44,7 +44,8 @@ def compile_kernel(checked: Checked, arch: str, keep: Sequence[str] = (), debug:
 def compile_module(source: Source, arch: str | None, keep: Sequence[str] = (), debug: bool = False) -> Binary:
     """The same for the text of a module at any stage before LLVM IR; the passes that it has behind it don't run again.
 
-    Raises `HkcError` HK471 to HK474 for a text that is no such module. Worker process only.
+    Raises `HkcError` HK471 to HK474 for a text that is no such module, HK475 where a pass was left out. Worker process
+    only.
     """
     from hkc.dialects import header
     from hkc.passes.locate import quote
@@ -53,6 +54,7 @@ def compile_module(source: Source, arch: str | None, keep: Sequence[str] = (), d
     with context(), ir.Location.unknown(), quote(source):
         module = enter(source, arch)
         header.info(module.ir, module.chip.name)
+        _refuse_gaps(module.forms)
         binary = _compile(module, keep, debug)
     named = (replace(line, file=source.name) if line.file == UNNAMED else line for line in binary.lines)
     return replace(binary, lines=tuple(named))
@@ -246,10 +248,21 @@ def _step(module: Module, name: str) -> Module:
     known = {step.name: step for group in stages().values() for step in group}
     if name not in known:
         return replace(module, forms=run_builtin(module.ir, name, module.forms, known))
-    for form in sorted(known[name].needs - module.forms):
-        giver = next(step.name for step in known.values() if form in step.gives)
-        raise error("HK475", f"pass `{name}` needs the form `{form}`", hint=f"`{giver}` gives it")
+    _refuse_early(known[name], module.forms)
     return run(module, (known[name],))
+
+
+def _refuse_early(step: Pass, held: frozenset[str]) -> None:
+    for form in sorted(step.needs - held):
+        giver = next(s.name for group in stages().values() for s in group if form in s.gives)
+        raise error("HK475", f"pass `{step.name}` needs the form `{form}`", hint=f"`{giver}` gives it")
+
+
+def _refuse_gaps(held: frozenset[str]) -> None:
+    """Raise `HkcError` where passes that ran out of order leave others without what they need."""
+    for step in (step for group in remaining(held).values() for step in group):
+        _refuse_early(step, held)
+        held = (held - step.drops) | step.gives
 
 
 def described() -> list[tuple[str, str, str, tuple[str, ...], tuple[str, ...], tuple[str, ...]]]:

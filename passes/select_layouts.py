@@ -65,8 +65,9 @@ class SelectLayouts(Pass):
     """
 
     name: ClassVar[str] = "select_layouts"
-    needs: ClassVar[frozenset[str]] = frozenset({"legal_tiles", "cuts_staged"})
+    needs: ClassVar[frozenset[str]] = frozenset({"legal_tiles", "entries", "cuts_staged"})
     gives: ClassVar[frozenset[str]] = frozenset({"layouts"})
+    drops: ClassVar[frozenset[str]] = frozenset({"staged", "lds_mapped"})
 
     def run(self, module: Any, chip: Chip) -> None:
         for function in kernels(module):
