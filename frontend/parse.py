@@ -37,6 +37,9 @@ def read(path: str | Path) -> Source:
         raise error(
             "HK433", f"`{path}` has {len(data):,} bytes; a kernel file may have {FILE_BYTES:,}", hint=SPLIT_FILE
         )
+    if data.startswith(b"\x7fELF"):
+        hint = f"`hkc emulate {path} --check` is for machine code"
+        raise error("HK121", f"`{path}` is a binary file, not a kernel", hint=hint)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as problem:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hkc import api
-from hkc.cli.options import add_kernel, add_set, command, count, positive, words
+from hkc.cli.options import add_kernel, add_limit, add_set, command, count, positive, words
 
 if TYPE_CHECKING:
     from hkc.api import CompiledKernel
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from hkc.cli.trials import Trials
     from hkc.frontend.program import Checked
     from hkc.support.errors import Source
-
-_LIMIT = 1 << 24
 
 
 def add(commands: Commands) -> None:
@@ -49,9 +47,7 @@ def add(commands: Commands) -> None:
         help="orders of waves per shape: in step, then drawn ones",
     )
     it.add_argument("--seed", type=count, default=0, metavar="N", help="of inputs and orders (default: 0)")
-    it.add_argument(
-        "--limit", type=positive, default=_LIMIT, metavar="STEPS", help=f"an endless loop after so many ({_LIMIT})"
-    )
+    add_limit(it)
     it.add_argument("--json", action="store_true", help="print one JSON document")
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hkc.cli import debugging
-from hkc.cli.options import command, count, positive, words
+from hkc.cli.options import add_limit, command, count, positive, words
 
 if TYPE_CHECKING:
     from hkc.cli.findings import Collection
@@ -85,7 +85,7 @@ def _add_checks(it: argparse.ArgumentParser) -> None:
         metavar="N",
         help="runs, each with its own order of the waves, from that of --seed on; outputs are those of the first",
     )
-    it.add_argument("--limit", type=positive, metavar="STEPS", help="after so many steps it counts as an endless loop")
+    add_limit(it)
     it.add_argument(
         "--check",
         type=words,
@@ -168,7 +168,7 @@ class _Runs:
                     seed=seed,
                     progress=progress,
                     observers=[*checkers, *watching],
-                    limit=options.limit or emulate.INSTRUCTION_LIMIT,
+                    limit=options.limit,
                 )
             self.found.add(result.findings, case)
         except emulate.Fault as fault:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
+_LIMIT = 1 << 24
+
 
 def command(
     commands: Commands, name: str, run: Callable[[argparse.Namespace], int], text: str
@@ -29,6 +31,13 @@ def add_set(to: argparse.ArgumentParser, what: str) -> None:
 def add_kernel(to: argparse.ArgumentParser) -> None:
     """The option `--kernel`."""
     to.add_argument("--kernel", metavar="NAME", help="which kernel is meant, where the file has several")
+
+
+def add_limit(to: argparse.ArgumentParser) -> None:
+    """The option `--limit`: some minutes at most."""
+    to.add_argument(
+        "--limit", type=positive, default=_LIMIT, metavar="STEPS", help=f"an endless loop after so many ({_LIMIT})"
+    )
 
 
 def pairs(text: str) -> list[tuple[str, str]]:

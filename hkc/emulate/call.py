@@ -89,7 +89,7 @@ def read(path: Path | str) -> bytes:
     try:
         return Path(path).read_bytes()
     except OSError as problem:
-        raise error("HK713", f"can't read `{path}`: {problem.strerror or problem}") from None
+        raise error("HK713", f"can't read `{path}`: {problem.strerror or problem}", hint="check the path") from None
 
 
 def explicit(kernel: Kernel) -> tuple[Argument, ...]:

@@ -149,7 +149,7 @@ def trapped(instruction: Decoded, wave: int, lane: int, how: str = "traps") -> F
 def endless(instruction: Decoded, wave: int, first: Decoded, last: Decoded) -> Fault:
     """Too many steps: where a wave is, and the first and last of the instructions that were executed most often."""
     message = (
-        f"the program runs for too long: an endless loop? Most of the time goes by from {first.address:#x}: "
+        f"the program runs for too long; most of the time goes by from {first.address:#x}: "
         f"{first.text} to {last.address:#x}: {last.text}; wave {wave} is at {where(instruction)}"
     )
     return Fault(Diagnostic("HK709", message, hint="raise the step limit if it should take so long"), instruction, wave)

@@ -46,7 +46,9 @@ def code_object(data: bytes, arch: str | None = None, kernel: str | None = None)
     bundles = _bundles(data)
     if bundles is None:
         if arch is not None and (held := CodeObject.parse(data).arch) != arch.partition(":")[0]:
-            raise HkcUsageError(Diagnostic("HK608", f"no code object for {arch}; this one is for {held}"))
+            raise HkcUsageError(
+                Diagnostic("HK608", f"no code object for {arch}; this one is for {held}", hint=f"name {held}")
+            )
         return data
     entries = [entry for bundle in bundles for entry in _entries(bundle)]
     fitting = [e for e in entries if arch is None or arch in (e.chip, _short(e.target))]

@@ -73,7 +73,7 @@ class _Section:
 
 def corrupt(what: str) -> HkcError:
     """The error for a file whose structure is broken (HK603)."""
-    return error("HK603", f"corrupt code object: {what}")
+    return error("HK603", f"corrupt code object: {what}", hint="copy or compile it again")
 
 
 class Elf:
@@ -82,7 +82,7 @@ class Elf:
     def __init__(self, data: bytes) -> None:
         self._data = data
         if data[:4] != b"\x7fELF":
-            raise error("HK601", f"not an ELF file: {_looks_like(data)}")
+            raise error("HK601", f"not an ELF file: {_looks_like(data)}", hint="name a code object: a .hsaco file")
         ident = self._slice(0, 16, "the ELF header")
         if ident[4:6] != b"\x02\x01":
             raise error("HK602", "a 32-bit or big-endian ELF file; code objects are 64-bit little-endian")

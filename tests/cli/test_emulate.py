@@ -94,6 +94,7 @@ def test_what_can_be_wrong(hkc: Command, words: tuple[object, ...], code: int, m
     ran = hkc("emulate", *words)
     assert (ran.code, ran.out) == (code, "")
     assert message in ran.err
+    assert (words[0] != ADD) <= ran.err.count("hint: ") <= 1  # files that are none have one
 
 
 @pytest.mark.parametrize(
