@@ -156,6 +156,7 @@ def stages() -> dict[str, tuple[Pass, ...]]:
     from hkc.passes.pipeline_loops import PipelineLoops
     from hkc.passes.place_waits import PlaceWaits
     from hkc.passes.plan_registers import PlanRegisters
+    from hkc.passes.read_arguments_late import ReadArgumentsLate
     from hkc.passes.schedule_waves import ScheduleWaves
     from hkc.passes.select_layouts import SelectLayouts
     from hkc.passes.split_entries import SplitEntries
@@ -176,7 +177,15 @@ def stages() -> dict[str, tuple[Pass, ...]]:
             StageThroughLds(),
             SwizzleLds(),
         ),
-        "wave": (LowerTileToWave(), PipelineLoops(), ScheduleWaves(), UnrollLoops(), PlanRegisters(), PlaceWaits()),
+        "wave": (
+            LowerTileToWave(),
+            PipelineLoops(),
+            ScheduleWaves(),
+            UnrollLoops(),
+            ReadArgumentsLate(),
+            PlanRegisters(),
+            PlaceWaits(),
+        ),
         "rocdl": (LowerWaveToRocdl(),),
     }
 

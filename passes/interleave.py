@@ -9,7 +9,7 @@ from hkc.dialects.load import create
 from hkc.dialects.wave.sync import ScheduleFence, ScheduleGroup
 from hkc.passes.place_waits import READS
 from hkc.passes.schedule_choice import LATENCY, Mix
-from hkc.passes.trip_order import FETCHES, MARK, MFMA, Order, Trip, inside
+from hkc.passes.trip_order import FETCHES, MARK, MFMA, Order, Trip, slices
 from hkc.support.mlir import ir
 
 AHEAD = 2 * LATENCY
@@ -41,21 +41,13 @@ def _sequence(trip: Trip, mix: Mix) -> list[Any]:
     the AGPRs each finds its own free again.
     """
     fetches = trip.named(FETCHES)
-    mfmas = _apart(trip)
+    mfmas = [op for some in slices(trip.named(MFMA)) for op in some]
     clocks = sum(mix.clocks) / len(mfmas)
     early = round(AHEAD / clocks)
     at = [(max(0, i - early), 0, read) for i, reads in enumerate(trip.reads(mfmas)) for read in reads]
     at += [(early + i * len(mfmas) // (2 * len(fetches)), 1, fetch) for i, fetch in enumerate(fetches)]
     at += [(i, 2, mfma) for i, mfma in enumerate(mfmas)]
     return [op for _, _, op in sorted(at, key=lambda entry: entry[:2])]
-
-
-def _apart(trip: Trip) -> list[Any]:
-    """The MFMAs of a trip: first those that add to sums of the trip before, then those that add to what these gave."""
-    depth: dict[Any, int] = {}
-    for op in trip.named(MFMA):
-        depth[op] = 1 + max((depth.get(before, -1) for before in inside(op)), default=-1)
-    return sorted(depth, key=depth.__getitem__)
 
 
 def _kind(op: Any) -> str:

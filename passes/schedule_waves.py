@@ -20,7 +20,8 @@ from hkc.passes.registers import ADDRESSES, budget, registers
 from hkc.passes.requests import requested
 from hkc.passes.schedule_choice import Choose, Mix, by_mix, clusters, mfma_clocks
 from hkc.passes.select_layouts import WAVES
-from hkc.passes.trip_order import ARRIVE, FETCHES, MARK, MEETING, MFMA, PURE, WRITE, Order, Trip, inside, trips
+from hkc.passes.trip_order import ARRIVE, FETCHES, MARK, MEETING, MFMA, PURE, WRITE, Order, Trip, slices, trips
+from hkc.passes.trips import LOOPS
 from hkc.support.mlir import ir
 from hkc.targets.chip import Chip
 
@@ -97,12 +98,13 @@ class ScheduleWaves(Pass):
 
     def run(self, module: Any, chip: Chip) -> None:
         for function in kernels(module):
+            rare = {"scf.if", *LOOPS}
             if ir.StringAttr(function.attributes[ENTRY]).value == "aligned":
                 self._schedule(function, chip)
-                for rare in (op for op in walk(function) if op.name == "scf.if"):
-                    for region in rare.regions:
-                        for block in region.blocks:
-                            _spread(block)
+                rare = {"scf.if"}
+            for op in (op for op in walk(function) if op.name in rare):
+                for block in (block for region in op.regions for block in region.blocks):
+                    _spread(block)
 
     def _schedule(self, function: Any, chip: Chip) -> None:
         wanted = requested(function, "schedule")
@@ -216,28 +218,18 @@ def _spread(block: Any) -> None:
     """Reads of a slice of K, then its MFMAs, and so on."""
     ops = [op.operation for op in block.operations]
     mfmas = [op for op in ops if op.name in MFMA]
-    reads = [op for op in ops if op.name in READS]
-    if not mfmas or not reads:
+    if not mfmas:
         return
-    first, last = ops.index(reads[0]), ops.index(mfmas[-1])
-    if not all(op.name in MFMA | READS or op.name.startswith(PURE) for op in ops[first : last + 1]):
+    last = ops.index(mfmas[-1])
+    others = [i for i, op in enumerate(ops[:last]) if op.name not in MFMA | READS and not op.name.startswith(PURE)]
+    first = max(others, default=-1) + 1
+    if first > ops.index(mfmas[0]):
         return
     order = Order(ops[last + 1], set(ops[:first]))
     with ir.InsertionPoint(order.end), mfmas[-1].location:
-        for some in _slices(mfmas):
-            order.place(some)
+        for number, some in enumerate(slices(mfmas)):
+            # Each second slice comes backwards: so the first result that must stay is the one that can only lie where
+            # it is added to, and likewise the next ones. LLVM would else take other registers for most results.
+            order.place(reversed(some) if number % 2 else some)
             create(ScheduleFence)
     order.place(ops[first:last])
-
-
-def _slices(mfmas: list[Any]) -> list[list[Any]]:
-    """Runs of MFMAs in which none adds to what another gives."""
-    found: list[list[Any]] = []
-    run: set[Any] = set()
-    for op in mfmas:
-        if not found or not run.isdisjoint(inside(op)):
-            found.append([])
-            run.clear()
-        found[-1].append(op)
-        run.add(op)
-    return found

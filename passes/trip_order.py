@@ -60,6 +60,15 @@ def inside(op: Any) -> list[Any]:
     return [owner for owner in owners if owner.block == op.block]
 
 
+def slices(mfmas: list[Any]) -> list[list[Any]]:
+    """MFMAs of a block by how many others they add to: those that none of these gives sums, then those that these do,
+    and so on."""
+    depth: dict[Any, int] = {}
+    for op in mfmas:
+        depth[op] = 1 + max((depth.get(before, -1) for before in inside(op)), default=-1)
+    return [[op for op in mfmas if depth[op] == number] for number in range(max(depth.values(), default=-1) + 1)]
+
+
 def trips(loop: Any) -> tuple[list[Trip], str]:
     """The trips of a loop body; none, and why, where they can't be put in another order."""
     *body, _ = (op.operation for op in loop.regions[0].blocks[0].operations)

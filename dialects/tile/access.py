@@ -16,6 +16,7 @@ from hkc.dialects import build
 from hkc.dialects.load import create
 from hkc.dialects.tile.lowering import Tensor, TileLowering
 from hkc.dialects.wave.memory import OUT_OF_RANGE, BufferLoad, BufferStore, GlobalLoad, GlobalStore
+from hkc.dialects.wave.sync import ScheduleFence
 from hkc.layout import DistributedLayout
 from hkc.machine.abi import tallest
 
@@ -61,6 +62,7 @@ class Window:
     def __post_init__(self) -> None:
         self.firsts, self.counts, self.whole = [], [], []
         self.clamped: list[int] = []
+        self.lanes: dict[int, Any] = {}
         for dim, (offset, extent, size) in enumerate(zip(self.offsets, self.tensor.extents, self.shape, strict=True)):
             first, count = build.i32(0), build.to_i32(build.clamp(build.sub(extent, offset), 0, size))
             if dim not in self.behind:
@@ -85,9 +87,11 @@ class Window:
         starts = offsets or self.offsets
         for dim in self.own_dims():
             offset, stride = starts[dim], self.tensor.strides[dim]
-            lane, inside = self.low.coordinate(self.layout, dim, run.register)
+            lane, inside = self.low.coordinate(self.layout, dim, run.register, self.lanes.get(dim))
             constant = self.origins[run.fragment][dim] + inside
             step = build.mul(cast(stride), self.tensor.itemsize)
+            if dim in self.lanes:  # nothing is kept for other fragments: what is the same in all lanes least of all
+                lane, constant = build.add(lane, constant), 0
             origin = build.mul(build.add(cast(offset), constant), step)
             part = build.add(origin, build.mul(cast(lane), step))
             total = part if total is None else build.add(total, part)
@@ -105,7 +109,7 @@ class Window:
         """The same along some dims alone."""
         checks = []
         for dim in dims:
-            lane, inside = self.low.coordinate(self.layout, dim, run.register)
+            lane, inside = self.low.coordinate(self.layout, dim, run.register, self.lanes.get(dim))
             at = build.add(lane, self.origins[run.fragment][dim] + inside)
             checks.append(build.cmp("ult", build.sub(at, self.firsts[dim]), self.counts[dim]))
         return build.both(*checks)
@@ -129,7 +133,7 @@ class Window:
         At other edges every element is read by itself, so that nothing outside the tensor is ever touched.
         """
         if not self._wide:
-            return self._assemble(1, lambda run: self._load_general(run, fill))
+            return self._one_by_one(lambda here, run: here._load_general(run, fill))
         offsets, unknown = self.unmasked(zero)
 
         def plain() -> list[Any]:
@@ -145,20 +149,31 @@ class Window:
     def _masked(self, offsets: list[Any], fill: Any, zero: bool) -> list[Any]:
         """The tile element by element. No mask is kept until its element is there where `fill` is what a buffer gives
         for those outside."""
-        here = copy.copy(self)
-        here.clamped = [*self.clamped, len(self.shape) - 1]
         own, uniform = self.apart(offsets)
 
-        def load(run: Run) -> Any:
-            if run.register == 0:
-                # Which elements of a fragment lie inside is found out here and now: kept for others, or for all trips
-                # of a loop, it takes a pair of scalar registers for each.
-                here.counts = [self.low.held_here(count) for count in self.counts]
+        def load(here: Window, run: Run) -> Any:
             if zero:
                 return self._load_buffer(run, here.reach(run, own), *uniform)
             return here._load_masked(run, fill)
 
-        return self._assemble(1, load)
+        clamped = copy.copy(self)
+        clamped.clamped = [*self.clamped, len(self.shape) - 1]
+        return clamped._one_by_one(load)
+
+    def _one_by_one(self, load: Callable[[Window, Run], Any]) -> list[Any]:
+        """The tile element by element. Which elements of a fragment lie inside is found out at its first: kept for
+        others, or for all trips of a loop, it takes a pair of scalar registers for each."""
+        here = copy.copy(self)
+
+        def held(run: Run) -> Any:
+            if run.register == 0:
+                if not self._wide:
+                    create(ScheduleFence)
+                lanes = [self.low.lane_coordinate(self.layout, dim) for dim in self.own_dims()]
+                here.lanes = dict(zip(self.own_dims(), map(self.low.held_here, lanes), strict=True))
+            return load(here, run)
+
+        return self._assemble(1, held)
 
     def unmasked(self, zero: bool) -> tuple[list[Any], list[Any]]:
         """How the tile is read without masks: at these offsets, where these conditions hold. None is needed where what

@@ -145,12 +145,17 @@ class TileLowering(Scalars):
             total = part if total is None else build.binary("xori", total, part)
         return build.i32(0) if total is None else total
 
-    def coordinate(self, layout: DistributedLayout, dim: int, register: int) -> tuple[Any, int]:
-        """Coordinate `dim` of a register inside its block as (i32 value, constant): their sum."""
+    def coordinate(
+        self, layout: DistributedLayout, dim: int, register: int, lane: Any | None = None
+    ) -> tuple[Any, int]:
+        """Coordinate `dim` of a register inside its block as (i32 value, constant): their sum. `lane` is that of
+        register 0, if it is at hand."""
         inside = layout.register_offsets()[register][dim]
-        value = self.lane_coordinate(layout, dim)
+        value = self.lane_coordinate(layout, dim) if lane is None else lane
         if layout.is_separable(dim) or inside == 0:
             return value, inside
+        if lane is not None:
+            return build.binary("xori", value, inside), 0
         return self.once(("xor", layout, dim, inside), lambda: build.binary("xori", value, inside)), 0
 
     def coordinate_value(self, layout: DistributedLayout, dim: int, register: int, origin: int) -> Any:

@@ -1,4 +1,4 @@
-"""Who am I: ops that give the workgroup, the wave and the lane."""
+"""Who am I: ops that give the workgroup, the wave and the lane; and what was I told: the kernel's arguments."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from hkc.dialects.define import INDEX, INTEGER, result, wave_op
-from hkc.dialects.types import IndexType, ScalarType
+from hkc.dialects.define import ANY, INDEX, INTEGER, operand, result, wave_op
+from hkc.dialects.types import IndexType, ScalarType, Type
 from hkc.dialects.wave.machine import Workgroup
 
 
@@ -72,3 +72,24 @@ class WaveId:
             return [b.i32(0)]
         wave = b.binary("shrui", b.workitem(), b.chip.compute.wave.bit_length() - 1)
         return [b.op("rocdl.readfirstlane", [wave], [wave.type])]
+
+
+@wave_op("argument_again", pure=False)
+class ArgumentAgain:
+    """A kernel argument, read from memory here once more, so that no register needs to hold it until then."""
+
+    value = operand(ANY)
+    d = result(ANY)
+    examples = ('%q = "hkc_wave.argument_again"(%p) : (!llvm.ptr<1>) -> !llvm.ptr<1>',)
+
+    @staticmethod
+    def infer(value: Type) -> Type:
+        return value
+
+    @staticmethod
+    def meaning(machine: Workgroup, value: Any) -> Any:
+        return value
+
+    @staticmethod
+    def lower(b: Any, op: Any, *operands: Any) -> list[Any]:
+        return [b.argument_again(op, operands[0])]

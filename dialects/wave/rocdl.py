@@ -22,6 +22,14 @@ LDS_SYMBOL = "lds"
 """The one global that is a kernel's LDS; buffers lie in it at fixed offsets."""
 
 
+IMMEDIATES = 1 << 16
+"""Bytes that an LDS instruction reaches from its address register by an immediate offset (ISA: 16 bits)."""
+
+
+POINTER = 8
+"""Bytes of a pointer argument."""
+
+
 class Rocdl:
     """Builds ROCDL and LLVM ops for one kernel of `waves` waves on `chip`, at the current insertion point."""
 
@@ -49,6 +57,10 @@ class Rocdl:
         """`top` is the insertion point at the kernel's top: what every address starts from is computed there once."""
         self.chip = chip
         self.waves = waves
+        self._top = top
+        self._segments: dict[Any, Any] = {}
+        self._offsets: dict[Any, int] = {}
+        self._far: dict[tuple[LaneBase, int], Any] = {}
         with top:
             self._ids = {"lane": LaneId.lower(self, None)[0], "wave": WaveId.lower(self, None)[0]}
 
@@ -70,8 +82,11 @@ class Rocdl:
 
     def kernel_arguments(self) -> Any:
         """A global pointer to the kernel-argument segment: memory that is always mapped."""
+        return build.op("llvm.addrspacecast", [self._segment()], [self.pointer(1)])
+
+    def _segment(self) -> Any:
         empty = ir.DenseI32ArrayAttr.get([])
-        made = ir.Operation.create(
+        return ir.Operation.create(
             "llvm.call_intrinsic",
             results=[self.pointer(4)],
             attributes={
@@ -79,8 +94,25 @@ class Rocdl:
                 "op_bundle_sizes": empty,
                 "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0]),
             },
-        )
-        return build.op("llvm.addrspacecast", [made.result], [self.pointer(1)])
+        ).result
+
+    def argument_again(self, op: Any, value: Any) -> Any:
+        """A kernel argument, read where `op` is. The code generator doesn't know the address, so it reads it there."""
+        sizes = [a.type.width // 8 if hasattr(a.type, "width") else POINTER for a in value.owner.arguments]
+        offset = 0
+        for size in sizes[: value.arg_number]:
+            offset += -offset % size + size
+        offset += -offset % sizes[value.arg_number]
+        load = {"alignment": build.int_attr(sizes[value.arg_number]), "invariant": ir.UnitAttr.get()}
+        return build.op("llvm.load", [self.gep(self._hidden_arguments(op), offset)], [value.type], **load)
+
+    def _hidden_arguments(self, op: Any) -> Any:
+        """The kernel-argument segment, once per block."""
+        if op.block not in self._segments:
+            same = {"asm_string": self.text(""), "constraints": self.text("=s,0"), "has_side_effects": self.unit()}
+            segment = self._segment()
+            self._segments[op.block] = build.op("llvm.inline_asm", [segment], [segment.type], **same)
+        return self._segments[op.block]
 
     def gep(self, pointer: Any, offset: Any) -> Any:
         """Pointer plus bytes: an integer value, or a constant."""
@@ -111,7 +143,9 @@ class Rocdl:
         base = build.op(
             "llvm.mlir.addressof", results=[self.pointer(3)], global_name=ir.FlatSymbolRefAttr.get(LDS_SYMBOL)
         )
-        return self.gep(base, offset) if offset else base
+        pointer = self.gep(base, offset) if offset else base
+        self._offsets[pointer] = offset
+        return pointer
 
     def lds_fence(self, ordering: str) -> None:
         """Order this wave's LDS accesses against the other waves' (global memory is left alone)."""
@@ -234,8 +268,23 @@ class Rocdl:
         return build.int_attr(vector.shape[0] * vector.element_type.width // 8)
 
     def _address(self, buffer: Any, access: Access) -> Any:
-        pointer = self.gep(buffer, self._lane_offset(access.base))
-        return self.gep(pointer, access.constant) if access.constant else pointer
+        block = (self._offsets[buffer] + access.constant) // IMMEDIATES
+        if block:
+            pointer, constant = self._far_base(access.base, block), access.constant + self._offsets[buffer]
+        else:
+            pointer, constant = self.gep(buffer, self._lane_offset(access.base)), access.constant
+        return self.gep(pointer, constant % IMMEDIATES) if constant else pointer
+
+    def _far_base(self, base: LaneBase, block: int) -> Any:
+        """A lane's place in a block of LDS beyond the reach of immediate offsets. The code generator doesn't see how it
+        came about: it would add up the constants of each access and give every sum a register of its own."""
+        if (base, block) not in self._far:
+            with self._top:
+                at = build.add(self._lane_offset(base), block * IMMEDIATES)
+                same = {"asm_string": self.text(""), "constraints": self.text("=v,0")}
+                hidden = build.op("llvm.inline_asm", [at], [at.type], **same)
+                self._far[base, block] = self.gep(self.lds_pointer(0), hidden)
+        return self._far[base, block]
 
     def _lane_offset(self, base: LaneBase) -> Any:
         """A per-lane byte offset as i32."""

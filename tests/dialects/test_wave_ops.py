@@ -17,7 +17,7 @@ from hkc.support.errors import HkcError
 from hkc.targets.chip import load
 
 ORDER = {"wait", "barrier", "barrier_if", "priority", "schedule_group", "async_mark", "wait_async", "trap_unless"}
-NO_VALUE = {"buffer", "lds_alloc", *ORDER}
+NO_VALUE = {"buffer", "lds_alloc", "argument_again", *ORDER}
 """Ops that give no number: handles, which the ops that use them show, and the order of things, which schedules show."""
 
 ROUNDED = {"mfma_scaled"}
