@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import hypothesis
 import numpy as np
@@ -19,6 +19,8 @@ from hkc.machine.abi import GlobalParam
 from hkc.support.errors import HkcError, Source
 from hkc.support.worker import call
 from hkc.targets.chip import names
+
+Kind = Callable[[], hypothesis.strategies.SearchStrategy[Program]]
 
 LIMITS = ("HK453", "HK434", "HK455", "HK459", "HK524")
 """Codes of programs that are right but too large for a chip, or have no error bounds to be compared within."""
@@ -83,24 +85,16 @@ def test_random_programs_of_floats(program: Program, chip: str) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("part", range(7))
+@pytest.mark.parametrize("kind", [programs, wide_programs, real_programs], ids=["narrow", "integers", "floats"])
 @pytest.mark.parametrize("chip", names())
-@hypothesis.settings(max_examples=2000, suppress_health_check=list(hypothesis.HealthCheck))
-@hypothesis.given(program=programs())
-def test_two_thousand_random_programs(program: Program, chip: str) -> None:
-    within_limits(program, chip)
+def test_two_thousand_random_programs(chip: str, kind: Kind, part: int) -> None:
+    """2,100 for each chip, in parts that run side by side and fail apart."""
 
+    @hypothesis.seed(part)
+    @hypothesis.settings(max_examples=100, suppress_health_check=list(hypothesis.HealthCheck))
+    @hypothesis.given(program=kind())
+    def each(program: Program) -> None:
+        within_limits(program, chip)
 
-@pytest.mark.long
-@pytest.mark.parametrize("chip", names())
-@hypothesis.settings(max_examples=2000, suppress_health_check=list(hypothesis.HealthCheck))
-@hypothesis.given(program=wide_programs())
-def test_two_thousand_random_programs_of_integers(program: Program, chip: str) -> None:
-    within_limits(program, chip)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("chip", names())
-@hypothesis.settings(max_examples=2000, suppress_health_check=list(hypothesis.HealthCheck))
-@hypothesis.given(program=real_programs())
-def test_two_thousand_random_programs_of_floats(program: Program, chip: str) -> None:
-    within_limits(program, chip)
+    each()
