@@ -282,9 +282,16 @@ class TileLowering(Scalars):
 
     def lds_read(self, buffer: Any, layout: DistributedLayout, fragment: int, kind: Any) -> Any:
         """Read one fragment of a tile into `layout`."""
+        return self._read(LdsRead, buffer, layout, fragment, kind)
+
+    def lds_read_transposed(self, buffer: Any, layout: DistributedLayout, fragment: int, kind: Any) -> Any:
+        """Read one fragment of a tile into `layout` by instructions that transpose."""
+        return self._read(LdsReadTransposed, buffer, layout, fragment, kind)
+
+    def _read(self, read: type, buffer: Any, layout: DistributedLayout, fragment: int, kind: Any) -> Any:
         held = build.vector_type(kind.shape[0], _stored(kind.element_type))
-        read = create(LdsRead, buffer, results=[held], layout=layout.text(), fragment=fragment).result
-        return self.from_bytes(read, kind.element_type)
+        found = create(read, buffer, results=[held], layout=layout.text(), fragment=fragment).result
+        return self.from_bytes(found, kind.element_type)
 
     def defer(self, op: Any) -> None:
         """Put off a load, or what stands between it and its conversion, until the conversion."""
@@ -295,11 +302,6 @@ class TileLowering(Scalars):
         from hkc.dialects.tile.direct import copy_to_lds
 
         copy_to_lds(self, source, buffer, LdsMap.parse(text), write)
-
-    def lds_read_transposed(self, buffer: Any, layout: DistributedLayout, fragment: int, kind: Any) -> Any:
-        """Read one fragment of a tile into `layout` by instructions that transpose."""
-        made = create(LdsReadTransposed, buffer, results=[kind], layout=layout.text(), fragment=fragment)
-        return made.result
 
     # -- moving elements that stay in their lane
 

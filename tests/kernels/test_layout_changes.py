@@ -27,6 +27,8 @@ def distinct(element: str, count: int) -> np.ndarray:
     bits = np.arange(count * SIDE * SIDE, dtype=np.int64) * 31
     if element == "i8":
         return (bits % 251 - 125).astype(kind).reshape(count * SIDE, SIDE)
+    if element in ("bool", "f4e2m1"):
+        return (bits % 251 % (2 if element == "bool" else 16)).astype("u1").view(kind).reshape(count * SIDE, SIDE)
     return (bits % 0x7C00).astype(f"u{kind.itemsize}").view(kind).reshape(count * SIDE, SIDE)
 
 
@@ -54,6 +56,7 @@ def check(element: str, arch: str, name: str) -> set[str]:
 
 @pytest.mark.parametrize(("element", "arch", "name"), [
     ("f32", "gfx942", "rows of 16"), ("f16", "gfx950", "sums of 32"), ("i8", "gfx942", "columns of 4"),
+    ("bool", "gfx950", "rows of 16"), ("f4e2m1", "gfx950", "rows of 16"),
 ])  # fmt: skip
 def test_some_layouts(element: str, arch: str, name: str) -> None:
     assert check(element, arch, name) >= {"lds"}
@@ -61,7 +64,7 @@ def test_some_layouts(element: str, arch: str, name: str) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("arch", CHIPS)
-@pytest.mark.parametrize("element", ["f32", "f16", "i8"])
+@pytest.mark.parametrize("element", ["f32", "f16", "i8", "bool", "f4e2m1"])
 def test_all_pairs_of_layouts(element: str, arch: str) -> None:
     for name in layouts(dtype(element).bytes, arch):
         check(element, arch, name)
