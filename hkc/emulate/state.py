@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hkc.emulate.decode import Decoded
 
 LANES = 64
+EVERY_BIT = np.uint32(0xFFFFFFFF)
 UNWRITTEN, IN_FLIGHT = 1, 2
 """Bits of a register's flag: some lane of some wave was never written; a load into it has not been waited for."""
 
@@ -79,7 +80,7 @@ class State:
         self.scalar = np.full((SGPR_COUNT, shape.waves), POISON, np.uint32)
         self.scalar_flags = bytearray(SGPR_COUNT)
         self.scalar_in_flight = np.zeros((SGPR_COUNT, shape.waves), np.bool_)
-        self.scalar_unwritten = np.zeros((SGPR_COUNT, shape.waves), np.bool_)
+        self.scalar_unwritten = np.zeros((SGPR_COUNT, shape.waves), np.uint32)  # bit by bit: they are lane masks, too
         self.scc_unwritten: NDArray[np.bool_] | None = None
         self.exec_mask = np.ones((shape.waves, LANES), np.bool_)
         self.scc = np.zeros(shape.waves, np.bool_)
@@ -106,7 +107,7 @@ class State:
         """All scalar registers and SCC count as never written, but for these."""
         self.scc_unwritten = np.ones(self.shape.waves, np.bool_)
         for register in set(range(EXEC)) - set(but):
-            self.scalar_unwritten[register] = True
+            self.scalar_unwritten[register] = EVERY_BIT
             self.scalar_flags[register] |= UNWRITTEN
 
     def launch_scalar(self, register: int, rows: NDArray[np.int64]) -> None:
@@ -119,7 +120,7 @@ class State:
         """The load's data arrives: `values` [rows]."""
         self.scalar[register, rows] = values
         self.scalar_in_flight[register, rows] = False
-        self.scalar_unwritten[register, rows] = False
+        self.scalar_unwritten[register, rows] = 0
         self.settle_scalar(register)
 
     def settle_scalar(self, register: int) -> None:

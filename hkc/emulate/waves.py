@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from hkc.emulate.decode import EXEC, M0, VCC
 from hkc.emulate.faults import unsupported
 from hkc.emulate.memory import Mask
-from hkc.emulate.state import IN_FLIGHT, LANES, UNWRITTEN, State
+from hkc.emulate.state import EVERY_BIT, IN_FLIGHT, LANES, UNWRITTEN, State
 
 if TYPE_CHECKING:
     from hkc.emulate.decode import Decoded
@@ -36,6 +36,11 @@ def lane_mask(bits: U64) -> Mask:
     """The inverse of `lane_bits`."""
     raw = np.ascontiguousarray(bits)[..., None].view(np.uint8)
     return np.unpackbits(raw, axis=-1, bitorder="little").view(np.bool_)
+
+
+def _halves(words: U64) -> list[U32]:
+    """The lower and the upper 32 bits."""
+    return [(words >> np.uint64(shift)).astype(np.uint32) for shift in (0, 32)]
 
 
 def _all_lanes(waves: NDArray[np.bool_]) -> Mask:
@@ -207,8 +212,9 @@ class Waves:
         low, high = self.scalar(register), self.scalar(register + 1)
         return low.astype(np.uint64) | high.astype(np.uint64) << np.uint64(32)
 
-    def set_scalar(self, register: int, value: U32) -> None:
-        """Write one word per wave."""
+    def set_scalar(self, register: int, value: U32, unwritten: U32 | None = None) -> None:
+        """Write one word per wave. `unwritten`: the bits of it that come from what was never written; without it they
+        all do if anything that was read does."""
         if register >= EXEC:
             if self.scalar_taint is not None:
                 self.consume("EXEC")
@@ -221,22 +227,23 @@ class Waves:
         else:
             self.state.scalar[register, self.rows] = value
         if self._scalar_flags[register] or self.scalar_taint is not None:
-            self._track_scalar(register)
+            self._track_scalar(register, unwritten)
 
-    def set_scalar64(self, register: int, value: U64) -> None:
-        """Write a register pair, or EXEC."""
+    def set_scalar64(self, register: int, value: U64, unwritten: U64 | None = None) -> None:
+        """Write a register pair, or EXEC. `unwritten`: as for `set_scalar`."""
         if register == EXEC:
             if self.scalar_taint is not None:
                 self.consume("EXEC")
             self.exec = value
             return
         wide = np.asarray(value, np.uint64)
-        self.set_scalar(register, (wide & np.uint64(0xFFFFFFFF)).astype(np.uint32))
-        self.set_scalar(register + 1, (wide >> np.uint64(32)).astype(np.uint32))
+        halves = [None, None] if unwritten is None else _halves(unwritten)
+        for i, half in enumerate(_halves(wide)):
+            self.set_scalar(register + i, half, halves[i])
 
     def _suspect_scalar(self, register: int) -> None:
         self._find_flight(register, "is read before its load was waited for")
-        self._taint_scalar(self.state.scalar_unwritten[register, self.rows])
+        self._taint_scalar(self.state.scalar_unwritten[register, self.rows] != 0)
 
     def _find_flight(self, register: int, what: str) -> None:
         hit = self.state.scalar_in_flight[register, self.rows]
@@ -250,15 +257,34 @@ class Waves:
             if wide.any():
                 self.taint = wide if self.taint is None else self.taint | wide
 
-    def _track_scalar(self, register: int) -> None:
+    def _track_scalar(self, register: int, unwritten: U32 | None) -> None:
         state = self.state
         self._find_flight(register, "is written while a load into it is outstanding")
-        state.scalar_unwritten[register, self.rows] = False if self.scalar_taint is None else self.scalar_taint
+        if unwritten is None and self.scalar_taint is not None:
+            unwritten = np.where(self.scalar_taint, EVERY_BIT, np.uint32(0))
+        state.scalar_unwritten[register, self.rows] = 0 if unwritten is None else unwritten
         state.settle_scalar(register)
 
+    def unwritten_bits(self, register: int, bits: int) -> U64:
+        """Which of a register's 32 `bits`, or a pair's 64, were never written: [waves]."""
+        if register >= EXEC:
+            return np.zeros(self.count, np.uint64)
+        words = self.state.scalar_unwritten[register : register + bits // 32, self.rows].astype(np.uint64)
+        wide: U64 = words[0] if bits == 32 else words[0] | words[1] << np.uint64(32)
+        return wide
+
     def lanes_of(self, register: int) -> Mask:
-        """A scalar register pair as a lane mask [waves, lanes]."""
-        return self.mask if register == EXEC else lane_mask(self.scalar64(register))
+        """A scalar register pair as a lane mask [waves, lanes], each lane with a bit of its own."""
+        if register == EXEC:
+            return self.mask
+        before = self.taint, self.scalar_taint
+        lanes = lane_mask(self.scalar64(register))
+        if self.scalar_taint is not None:
+            self.taint, self.scalar_taint = before
+            stale = lane_mask(self.unwritten_bits(register, 64)) & self.mask
+            if stale.any():
+                self.taint = stale if self.taint is None else self.taint | stale
+        return lanes
 
     def set_lanes(self, register: int, value: Mask) -> None:
         """Write a comparison's outcome: inactive lanes give 0."""

@@ -13,6 +13,7 @@ from hkc.emulate.faults import trapped, unsupported
 from hkc.emulate.modes import GPR_INDEX, SKIP
 from hkc.emulate.operands import scalar_reader
 from hkc.emulate.registry import Context, Step, op
+from hkc.emulate.scalar import spread, stale
 from hkc.emulate.semantics.salu import LOGIC, LOGIC_FIRST
 from hkc.emulate.waves import Waves
 
@@ -183,8 +184,10 @@ def _saveexec(function: Callable[..., NDArray[np.uint64]], write_exec: bool) -> 
         read = scalar_reader(instruction.operands[1], 64, instruction)
 
         def step(w: Waves) -> None:
-            old = w.exec
-            fresh = np.broadcast_to(function(read(w), old), old.shape)
+            old, asked = w.exec, read(w)
+            fresh = np.broadcast_to(function(asked, old), old.shape)
+            if w.scalar_taint is not None:
+                spread(w, function, [asked, old], [stale(w, instruction.operands[1], 64), np.zeros_like(old)])
             w.set_scalar64(index, old if write_exec else fresh)
             w.set_scalar64(EXEC, fresh)
             w.scc = fresh != 0

@@ -7,6 +7,7 @@ import numpy as np
 from hkc.emulate.decode import Decoded
 from hkc.emulate.operands import scalar_reader, word_reader
 from hkc.emulate.registry import Context, Step, op
+from hkc.emulate.state import UNWRITTEN
 from hkc.emulate.waves import Waves
 
 
@@ -17,10 +18,13 @@ def _(instruction: Decoded, context: Context) -> Step:
 
     def step(w: Waves) -> None:
         values = np.broadcast_to(read(w), w.mask.shape)
-        if w.taint is not None:
-            w.consume("v_readfirstlane")
         # with EXEC = 0 the hardware takes lane 0, and so does argmax
-        w.set_scalar(target, values[np.arange(w.count), w.mask.argmax(axis=-1)])
+        chosen = np.arange(w.count), w.mask.argmax(axis=-1)
+        if w.taint is not None:
+            stale = w.taint & (np.arange(64) == chosen[1][:, None])
+            w.taint = stale if stale.any() else None
+            w.consume("v_readfirstlane")
+        w.set_scalar(target, values[chosen])
 
     return step
 
@@ -28,15 +32,18 @@ def _(instruction: Decoded, context: Context) -> Step:
 @op("v_readlane_b32")
 def _(instruction: Decoded, context: Context) -> Step:
     target = instruction.operands[0].index
-    read = word_reader(instruction.operands[1], instruction, context)
+    source = context.vector(instruction.operands[1])
     lane = scalar_reader(instruction.operands[2], 32, instruction)
 
     def step(w: Waves) -> None:
-        chosen = np.broadcast_to(lane(w) & np.uint32(63), (w.count,))
-        values = np.broadcast_to(read(w), w.mask.shape)
-        # EXEC plays no part here, so neither does the check of the active lanes
+        chosen = np.arange(w.count), np.broadcast_to(lane(w) & np.uint32(63), (w.count,))
+        values = w.read(source)
+        # EXEC plays no part here; spilled scalar registers come back this way, whether they were ever written or not
         w.taint = w.scalar_taint = None
-        w.set_scalar(target, values[np.arange(w.count), chosen])
+        if w.state.flags[source] & UNWRITTEN:
+            stale = w.state.whole(source)[w.rows][chosen]
+            w.scalar_taint = stale if stale.any() else None
+        w.set_scalar(target, values[chosen])
 
     return step
 
@@ -49,7 +56,9 @@ def _(instruction: Decoded, context: Context) -> Step:
 
     def step(w: Waves) -> None:
         only = np.arange(64) == np.broadcast_to(lane(w) & np.uint32(63), (w.count,))[:, None]
-        w.write(target, np.broadcast_to(value(w), (w.count,))[:, None], only)
+        word = np.broadcast_to(value(w), (w.count,))[:, None]
+        w.taint = None if w.scalar_taint is None else np.broadcast_to(w.scalar_taint[:, None], only.shape)
+        w.write(target, word, only)
 
     return step
 

@@ -98,8 +98,8 @@ salu("u32 scc = i32 i32", "s_max_i32")(lambda a, b: (np.maximum(a, b), a > b))
 salu("u32 scc = u32 u32", "s_max_u32")(lambda a, b: (np.maximum(a, b), a > b))
 salu("u32 = u32 u32 scc", "s_cselect_b32")(lambda a, b, c: np.where(c, a, b))
 salu("u64 = u64 u64 scc", "s_cselect_b64")(lambda a, b, c: np.where(c, a, b))
-salu("u32 = u32", "s_mov_b32")(lambda a: a)
-salu("u64 = u64", "s_mov_b64")(lambda a: a)
+salu("u32 = u32", "s_mov_b32", bitwise=True)(lambda a: a)
+salu("u64 = u64", "s_mov_b64", bitwise=True)(lambda a: a)
 salu("u32 = dst u32 scc", "s_cmov_b32")(lambda d, a, c: np.where(c, a, d))
 salu("u64 = dst u64 scc", "s_cmov_b64")(lambda d, a, c: np.where(c, a, d))
 salu("i32 = k", "s_movk_i32")(lambda k: k)
@@ -129,10 +129,10 @@ def _with_condition(function: Callable[..., Array]) -> Callable[..., tuple[Array
 
 
 for _name, _function in LOGIC.items():
-    salu("u32 scc = u32 u32", f"s_{_name}_b32")(_with_condition(_function))
-    salu("u64 scc = u64 u64", f"s_{_name}_b64")(_with_condition(_function))
+    salu("u32 scc = u32 u32", f"s_{_name}_b32", bitwise=True)(_with_condition(_function))
+    salu("u64 scc = u64 u64", f"s_{_name}_b64", bitwise=True)(_with_condition(_function))
 for _kind, _bits in (("u32", "b32"), ("u64", "b64")):
-    salu(f"{_kind} scc = {_kind}", f"s_not_{_bits}")(_with_condition(lambda a: ~a))
+    salu(f"{_kind} scc = {_kind}", f"s_not_{_bits}", bitwise=True)(_with_condition(lambda a: ~a))
     salu(f"{_kind} = {_kind}", f"s_brev_{_bits}")(reverse_bits)
     salu(f"u32 scc = {_kind}", f"s_bcnt1_i32_{_bits}")(_with_condition(population))
     salu(f"u32 scc = {_kind}", f"s_bcnt0_i32_{_bits}")(_with_condition(lambda a: population(~a)))
