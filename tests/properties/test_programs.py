@@ -22,6 +22,8 @@ from hkc.targets.chip import names
 
 Kind = Callable[[], hypothesis.strategies.SearchStrategy[Program]]
 
+KINDS: dict[str, Kind] = {"narrow": programs, "integers": wide_programs, "floats": real_programs}
+
 LIMITS = ("HK453", "HK434", "HK455", "HK459", "HK524")
 """Codes of programs that are right but too large for a chip, or have no error bounds to be compared within."""
 
@@ -63,38 +65,28 @@ def test_random_programs_are_well_typed(program: Program) -> None:
     assert checked.kernels[0].outputs == ("OUT",)
 
 
-@pytest.mark.parametrize("chip", names())
-@hypothesis.settings(max_examples=20)
-@hypothesis.given(program=programs())
-def test_random_programs(program: Program, chip: str) -> None:
-    within_limits(program, chip)
+def explore(kind: Kind, chip: str, examples: int, seed: int) -> None:
+    """Run so many random programs, the same for the same seed."""
 
-
-@pytest.mark.parametrize("chip", names())
-@hypothesis.settings(max_examples=40)
-@hypothesis.given(program=wide_programs())
-def test_random_programs_of_integers(program: Program, chip: str) -> None:
-    within_limits(program, chip)
-
-
-@pytest.mark.parametrize("chip", names())
-@hypothesis.settings(max_examples=30, suppress_health_check=[hypothesis.HealthCheck.too_slow])
-@hypothesis.given(program=real_programs())
-def test_random_programs_of_floats(program: Program, chip: str) -> None:
-    within_limits(program, chip)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("part", range(7))
-@pytest.mark.parametrize("kind", [programs, wide_programs, real_programs], ids=["narrow", "integers", "floats"])
-@pytest.mark.parametrize("chip", names())
-def test_two_thousand_random_programs(chip: str, kind: Kind, part: int) -> None:
-    """2,100 for each chip, in parts that run side by side and fail apart."""
-
-    @hypothesis.seed(part)
-    @hypothesis.settings(max_examples=100, suppress_health_check=list(hypothesis.HealthCheck))
+    @hypothesis.seed(seed)
+    @hypothesis.settings(max_examples=examples, suppress_health_check=list(hypothesis.HealthCheck))
     @hypothesis.given(program=kind())
     def each(program: Program) -> None:
         within_limits(program, chip)
 
     each()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("chip", names())
+def test_random_programs(chip: str, kind: str) -> None:
+    explore(KINDS[kind], chip, 30, seed=0)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("part", range(7))
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("chip", names())
+def test_two_thousand_random_programs(chip: str, kind: str, part: int) -> None:
+    """2,100 for each chip, in parts that run side by side and fail apart."""
+    explore(KINDS[kind], chip, 100, seed=part)
