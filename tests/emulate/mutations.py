@@ -131,8 +131,11 @@ class Subject:
             assert findings == (), findings
             self.effects.append(effects)
             self.wanted.append(outputs)
-        executed = set().union(*(effects.executed for effects in self.effects))
-        self.unused = {i.address: "s_endpgm" for code in self.codes for i in code if i.address not in executed}
+        taken = {frozenset(effects.executed) for effects in self.effects}
+        self.unused = [
+            {i.address: "s_endpgm" for code in self.codes for i in code if i.address not in executed}
+            for executed in taken
+        ]
         self.limit = 20 * max(effects.steps for effects in self.effects)
 
     def run(
@@ -179,10 +182,12 @@ class Subject:
         outcome, found, clashes = self._outcome(program, instruction.address, name)
         (code,) = (c for c in self.codes if c[0].address <= instruction.address <= c[-1].address)
         text = {instruction.address: mutant.text}
-        proofs = verify(changed_in(code, text)), verify(changed_in(code, self.unused | text))
+        unproved = verify(changed_in(code, text))
+        runs = self.unused if unproved and outcome in (IDLE, COVERED) else []
+        here = [u for unused in runs for u in verify(changed_in(code, unused | text))]
         loads = "lgkmcnt" not in instruction.text and not any("lds" in i.modifiers for i in code)
         sure = instruction.base == "s_waitcnt" and (loads or instruction.address in needless(code))
-        return Verdict(name, instruction.base == "s_barrier", outcome, found, *proofs, clashes, sure)
+        return Verdict(name, instruction.base == "s_barrier", outcome, found, unproved, tuple(here), clashes, sure)
 
     def _outcome(self, program: Program, address: int, name: str) -> tuple[str, str, int]:
         reached = [n for n, effects in enumerate(self.effects) if address in effects.executed]
