@@ -37,12 +37,18 @@ _FLOAT_OPS = {
     "+": "addf", "-": "subf", "*": "mulf", "/": "divf",
     "max": "maximumf", "min": "minimumf", "fmax": "maxnumf", "fmin": "minnumf",
 }  # fmt: skip
+_OF_FLOATS = {
+    "//": "floor(a / b) rounds down",
+    "%": "a - floor(a / b) * b is what is left",
+    "cdiv": "ceil(a / b) rounds up",
+}
+"""How floats do what integers have an operator for."""
 _INT_OPS = {
     "+": "addi", "-": "subi", "*": "muli", "//": "floordivsi", "max": "maxsi", "min": "minsi", "cdiv": "ceildivsi",
     "fmax": "maxsi", "fmin": "minsi", **BITWISE,
 }  # fmt: skip
 _UNSIGNED_OPS = _INT_OPS | {
-    "//": "divui", "%": "remui", "max": "maxui", "min": "minui", "cdiv": "ceildivui", ">>": "shrui",
+    "//": "divui", "%": "remui", "max": "maxui", "min": "minui", ">>": "shrui",
     "fmax": "maxui", "fmin": "minui",
 }  # fmt: skip
 
@@ -82,10 +88,6 @@ def binary(b: Builder, op: str, left: Operand, right: Operand, span: Span) -> Me
         return _fold(op, left, right, span)
     if is_index(left.meaning) and is_index(right.meaning):
         return _of_indices(b, op, left, right, span)
-    if op == "cdiv":
-        wrong = right if is_index(left.meaning) else left
-        hint = "`//` divides tiles and scalars, rounded down"
-        raise error("HK201", f"cdiv divides indices, not {describe(wrong.meaning)}", wrong.span, hint=hint)
     values = align(b, op, [left, right], span)
     return _of_values(b, op, values, span)
 
@@ -335,7 +337,7 @@ def _of_values(b: Builder, op: str, values: list[Value], span: Span) -> Value:
         if op not in _FLOAT_OPS:
             what = "integers and bools" if op in BITWISE else "integers"
             words = {16: "i16", 32: "i32", 64: "i64"}[dtype.bits]
-            hint = f"bitcast(x, {words}) gives the bits of floats" if op in BITWISE else None
+            hint = f"bitcast(x, {words}) gives the bits of floats" if op in BITWISE else _OF_FLOATS[op]
             raise error("HK204", f"`{op}` takes {what}, not {dtype}", span, hint=hint)
         return b.op(f"arith.{_FLOAT_OPS[op]}", [x, y], x.type, span)
     if op == "/":
@@ -351,12 +353,23 @@ def _whole(b: Builder, op: str, x: Value, y: Value, span: Span) -> Value:
     if op in ("//", "%") and isinstance(x.type, TileType):
         name = "floordiv" if op == "//" else "floormod"
         return b.tile_op(name, [x, y], span, {}, unsigned=unsigned)[0]
+    if op == "cdiv" and not isinstance(x.type, IndexType):
+        return _rounded_up(b, x, y, span)
     ops = _UNSIGNED_OPS if unsigned else _INT_OPS
     if op in ops:
         return b.op(f"arith.{ops[op]}", [x, y], x.type, span)
     whole = b.op("arith.floordivsi", [x, y], x.type, span)
     multiple = b.op("arith.muli", [whole, y], x.type, span)
     return b.op("arith.subi", [x, multiple], x.type, span)
+
+
+def _rounded_up(b: Builder, x: Value, y: Value, span: Span) -> Value:
+    down = _whole(b, "//", x, y, span)
+    rest = b.op("arith.subi", [x, b.op("arith.muli", [down, y], x.type, span)], x.type, span)
+    zero, one = (b.constant(n, x.type, span) for n in (0, 1))
+    flags = TileType(x.type.shape, "bool") if isinstance(x.type, TileType) else ScalarType("bool")
+    exact = b.op("arith.cmpi", [rest, zero], flags, span, predicate=COMPARISONS["=="][1])
+    return b.op("arith.select", [exact, down, b.op("arith.addi", [down, one], x.type, span)], x.type, span)
 
 
 def _narrow(op: str, dtype: DType, span: Span) -> HkcError:

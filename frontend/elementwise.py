@@ -32,7 +32,7 @@ def _pairwise(name: str, op: str, doc: str) -> None:
 
 
 for _name, _op, _doc in (
-    ("cdiv", "cdiv", "`a / b` of indices, rounded up."),
+    ("cdiv", "cdiv", "`a / b` of whole numbers, rounded up."),
     ("maximum", "max", "The greater of two values; NaN wins."),
     ("minimum", "min", "The lesser of two values; NaN wins."),
     ("fmax", "fmax", "The greater of two values; a number wins over NaN."),

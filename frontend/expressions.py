@@ -22,6 +22,7 @@ from hkc.frontend.scope import (
     describe,
     element_dtype,
     global_type,
+    is_index,
     is_number,
     scalar_dtype,
     suggestion,
@@ -377,7 +378,12 @@ def _made_a_tile(meaning: Meaning) -> str | None:
     """How to get a tile from what is none, as a hint."""
     if global_type(meaning):
         return "load one: load(tensor, [offsets], [shape])"
-    return "full[dtype, extent, …](value) makes one" if is_number(meaning) else None
+    dtype = element_dtype(meaning)
+    if dtype is not None:
+        return f"full[{dtype}, extent, …](value) makes one"
+    if is_number(meaning):
+        return "full[dtype, extent, …](value) makes one"
+    return "full[i32, extent, …](cast(value, i32)) makes one" if is_index(meaning) else None
 
 
 def _called(expr: syntax.Expr) -> str:

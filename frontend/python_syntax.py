@@ -124,9 +124,9 @@ class Converter:
         """One statement."""
         match node:
             case ast.Assign(targets=[target], value=value):
-                return syntax.Assign(self.span(node), self._targets(target), self._several(value))
+                return self._assign(node, target, value)
             case ast.AnnAssign(target=target, value=ast.expr() as value):
-                return syntax.Assign(self.span(node), self._targets(target), self._several(value))
+                return self._assign(node, target, value)
             case ast.AugAssign(target=target, op=op, value=value):
                 return syntax.Augment(self.span(node), self._target(target), _BINARY[type(op)], self.expr(value))
             case ast.Expr(value=value):
@@ -136,6 +136,11 @@ class Converter:
             case ast.Assert():
                 return self._assert(node)
         return self._block(node)
+
+    def _assign(self, node: ast.stmt, target: ast.expr, value: ast.expr) -> syntax.Assign:
+        """One name takes a tuple as it is."""
+        values = self._several(value) if isinstance(target, ast.Tuple) else (self.expr(value),)
+        return syntax.Assign(self.span(node), self._targets(target), values)
 
     def _block(self, node: ast.stmt) -> syntax.Statement:
         match node:

@@ -91,6 +91,8 @@ class Statements:
         if len(meanings) != len(targets):
             names, found = count(len(targets), "name"), count(len(meanings), "value")
             hint = f"{found} take {count(len(meanings), 'name')}"
+            if len(targets) == 1:
+                hint += "; in parentheses they are a tuple, which takes one"
             raise error("HK214", f"{names} for {found}", *(t.span for t in targets), values[0].span, hint=hint)
         for target, meaning in zip(targets, meanings, strict=True):
             self._bind(target, meaning)

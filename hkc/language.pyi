@@ -295,7 +295,7 @@ def cdiv(
     a: Any,
     b: Any,
 ) -> Value:
-    """`a / b` of indices, rounded up."""
+    """`a / b` of whole numbers, rounded up."""
 
 def maximum(
     a: Any,

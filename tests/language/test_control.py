@@ -75,6 +75,12 @@ def test_conditions(a: int, b: int) -> None:
         assert counted(f"n = 1 if {code} else 0", a=a, b=b) == wanted, code
 
 
+@pytest.mark.parametrize(("a", "b"), [(7, 2), (8, 2), (-7, 2), (0, 3), (7, -2), (-9, -4)])
+def test_divisions_of_scalars(a: int, b: int) -> None:
+    wanted = (a // b * 100 + a % b) * 100 + -(-a // b)
+    assert counted("n = (a // b * 100 + a % b) * 100 + cdiv(a, b)", a=a, b=b) == wanted
+
+
 def test_branches_on_tiles_load_only_where_they_run() -> None:
     x = np.arange(32, dtype=np.float32)
     body = """

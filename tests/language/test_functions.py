@@ -105,6 +105,7 @@ INTEGERS = {
     "i // 3": I // 3,
     "i % -4": I % -4,
     "i // (abs(i) + 1)": I // (abs(I) + 1),
+    "cdiv(i, 4) + cdiv(i, -3) + cdiv(7, abs(i) + 1)": -(-I // 4) - (-I // -3) - (-7 // (abs(I) + 1)),
     "i & 6 | i ^ 3": (I & 6) | (I ^ 3),
     "~i": ~I,
     "i << 2 >> 1": I << 2 >> 1,
@@ -123,6 +124,7 @@ def test_integers(expression: str) -> None:
 UNSIGNED = {
     "u // 3": U // 3,
     "u % 7": U % 7,
+    "cdiv(u, 7)": (U.astype(int) + 6).astype(np.int64) // 7,
     "u >> 1": U >> 1,
     "u << 1": U << 1,
     "maximum(u, 100)": np.maximum(U, 100),
