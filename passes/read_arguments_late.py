@@ -14,9 +14,9 @@ from hkc.passes.trips import LOOPS
 from hkc.support.mlir import ir
 from hkc.targets.chip import Chip
 
-DESCRIPTOR = "hkc_wave.buffer"
-KEPT = ("arith.div", "arith.floordiv", "arith.ceildiv", "arith.rem")
-"""What costs too much to be computed again."""
+AGAIN, DESCRIPTOR = "hkc_wave.argument_again", "hkc_wave.buffer"
+DIVISIONS = ("arith.div", "arith.floordiv", "arith.ceildiv", "arith.rem")
+"""What costs too much to be computed again, but for constant divisors."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def _later(block: Any, behind: bool) -> Iterator[list[Any]]:
 
 def _compute_again(ops: list[Any], function: Any) -> None:
     """Let ops take what follows from the kernel's arguments alone from a computation in front of them."""
-    inner = [o for op in ops for o in (op, *walk(op))]
+    inner = [o for op in ops for o in (op, *walk(op)) if o.name != AGAIN]
     made = {v for op in inner for v in op.results} | {
         a for op in inner for region in op.regions for block in region.blocks for a in block.arguments
     }
@@ -105,9 +105,12 @@ def _follows(value: Any, function: Any) -> bool:
     """Is a value an argument, or computed from such and constants alone?"""
     if isinstance(value, ir.BlockArgument):
         return bool(value.owner == function.regions[0].blocks[0] and not isinstance(value.type, ir.VectorType))
-    name, operands = value.owner.name, [o for o in value.owner.operands if not _constant(o)]
-    plain = name == DESCRIPTOR or (name.startswith("arith.") and not name.startswith(KEPT))
-    return plain and bool(operands) and all(_follows(o, function) for o in operands)
+    name, given = value.owner.name, list(value.owner.operands)
+    operands = [o for o in given if not _constant(o)]
+    plain = name == DESCRIPTOR or name.startswith("arith.")
+    if not plain or not operands or (name.startswith(DIVISIONS) and not _constant(given[1])):
+        return False
+    return all(_follows(o, function) for o in operands)
 
 
 def _constant(value: Any) -> bool:

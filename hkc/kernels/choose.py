@@ -20,6 +20,8 @@ FORMS = {"NN": "gemm_nn", "NT": "gemm", "TN": "gemm_tn", "TT": "gemm_tt"}
 """The kernel for each way in which A and B are stored: `T` of A is K x M, `T` of B is N x K."""
 BATCHED = {form: f"batched_{form.lower()}" for form in FORMS}
 """The same for batches."""
+PERSISTENT = {form: f"persistent_{form.lower()}" for form in FORMS}
+"""The same where few workgroups take all tiles."""
 
 START = 2000
 """Clocks that a workgroup is reckoned to take before its first product and after its last."""

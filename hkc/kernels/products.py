@@ -22,7 +22,7 @@ from hkc.kernels.arrays import (
     spread,
     transposed,
 )
-from hkc.kernels.choose import BATCHED, FORMS, Tiles, extents, ranked
+from hkc.kernels.choose import BATCHED, FORMS, PERSISTENT, Tiles, extents, ranked
 from hkc.kernels.epilogue import Constants, Epilogue, result_dtype
 from hkc.kernels.files import compiled, first_without_spills
 from hkc.support.dtypes import dtype
@@ -44,6 +44,7 @@ def gemm(
     out: Any = None,
     out_dtype: str | None = None,
     split: int | None = None,
+    workgroups: int | None = None,
     arch: str | None = None,
     device: str | None = None,
 ) -> Any:
@@ -63,6 +64,7 @@ def gemm(
                    for i8). Narrow results saturate
     split          shares that K is split into, whose sums are added in order; by default what the rule in
                    `hkc.kernels.choose` says
+    workgroups     how many take all tiles of the result, one after another; by default each tile has one of its own
     arch           the chip, by default that of the GPU here
     device         see `hkc.api.DEVICES`
 
@@ -74,7 +76,8 @@ def gemm(
     epilogue = Epilogue(bias, activation, residual, alpha, beta, row_scales, column_scales, out_scale)
     product = _product(arrays["a"], arrays["b"], epilogue, out, out_dtype)
     check_apart(product.given, arrays | product.epilogue.arrays)
-    return product.run(arch or api.gpu_arch(), device, shares(split, product.flat))
+    split = shares(split, product.flat)
+    return product.run(arch or api.gpu_arch(), device, split, _few(workgroups, split, product.flat))
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,7 @@ class _Product:
         """The extents of the result as the kernel sees it."""
         return tuple(self.out.shape)
 
-    def run(self, arch: str, device: str | None, split: int) -> Any:
+    def run(self, arch: str, device: str | None, split: int, workgroups: int) -> Any:
         """Choose, compile, launch."""
         turned = [by_columns(x) for x in (self.a, self.b)]
         form = "".join("T" if t else "N" for t in turned)
@@ -104,10 +107,11 @@ class _Product:
         candidates = ranked(
             arch, form, (m, n, self.a.shape[-1]), self.kinds, all(map(is_aligned, arrays)), split, math.prod(batch)
         )
-        files = BATCHED if batch else FORMS
+        files = PERSISTENT if workgroups else BATCHED if batch else FORMS
+        few: Constants = {"WORKGROUPS": workgroups} if workgroups else {}
         tiles, kernel = first_without_spills(
-            lambda t: compiled(_shares_of(form) if t.splits > 1 else files[form], arch, **self._constants(t)),
-            [t for t in candidates if not batch or t.splits == 1],
+            lambda t: compiled(_shares_of(form) if t.splits > 1 else files[form], arch, **self._constants(t), **few),
+            [t for t in candidates if t.splits == 1 or not (batch or workgroups)],
         )
         arguments = self.epilogue.arguments(self.flat, self.a)
         if tiles.splits == 1:
@@ -195,6 +199,20 @@ def shares(split: int | None, shape: tuple[int, ...]) -> int:
         hint = "leave `split` out, or multiply the matrices one by one"
         raise error("HK501", f"the K of a batch of {shape[0]} products can't be split into {split} shares", hint=hint)
     return split
+
+
+def _few(workgroups: int | None, split: int, shape: tuple[int, ...]) -> int:
+    """How many workgroups a call asks for, 0 for one per tile. Raises `HkcError`."""
+    if workgroups is None:
+        return 0
+    if isinstance(workgroups, bool) or not isinstance(workgroups, int) or workgroups < 1:
+        hint = "leave it out"
+        raise error("HK502", f"`workgroups` is a whole number from 1, not {workgroups!r}", hint=hint)
+    if split > 1 or len(shape) > 2:
+        what = f"{split} shares of K" if split > 1 else f"a batch of {shape[0]} products"
+        hint = "leave `workgroups` out"
+        raise error("HK501", f"{workgroups} workgroups can't take the tiles of {what} one after another", hint=hint)
+    return workgroups
 
 
 def sum_of(a: str, b: str) -> str:
