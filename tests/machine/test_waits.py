@@ -63,7 +63,7 @@ def test_waits_of_the_kernels_of_hkc(name: str, arch: str) -> None:
             # Which copies a wait is for is not followed: there is one wait per trip, each of which has a barrier.
             assert loop.count("s_waitcnt", "vmcnt(0)") <= loop.count("s_barrier")
             continue
-        for at in range(loop.start, loop.start + len(loop.body)):
+        for at in loop.positions:
             if "vmcnt(0)" in code[at].text:
                 weaker = replace(code[at], text=code[at].text.replace("vmcnt(0)", "vmcnt(1)"))
                 assert verify([*code[:at], weaker, *code[at + 1 :]]), f"{symbol}: {code[at]}"
@@ -87,7 +87,7 @@ def test_no_wait_of_the_hot_loop_can_be_weakened(hints: str, arch: str) -> None:
     loop = hot_loop(code)
     assert loop is not None
     tried, copies = 0, loop.count("buffer_load", " lds") > 0
-    for at in range(loop.start, loop.start + len(loop.body)):
+    for at in loop.positions:
         if code[at].mnemonic == "s_waitcnt":
             for text in weakened(code[at], copies):
                 mutant = [*code[:at], replace(code[at], text=text), *code[at + 1 :]]
