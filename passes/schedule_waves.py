@@ -20,6 +20,7 @@ from hkc.passes.registers import ADDRESSES, budget, registers
 from hkc.passes.requests import requested
 from hkc.passes.schedule_choice import Choose, Mix, by_mix, clusters, mfma_clocks
 from hkc.passes.select_layouts import WAVES
+from hkc.passes.transcendentals import mix
 from hkc.passes.trip_order import ARRIVE, FETCHES, MARK, MEETING, MFMA, PURE, WRITE, Order, Trip, slices, trips
 from hkc.passes.trips import LOOPS
 from hkc.support.mlir import ir
@@ -37,6 +38,9 @@ class ScheduleWaves(Pass):
     bring in later tiles; a barrier before and one after each cluster, and one more that only the second group passes
     before the loop, let one group multiply at high priority while the other reads. So what a wave waited for before one
     barrier is there for all behind the next, and what it has read before one barrier is free for all behind the next.
+
+    Loops that do more, such as those of attention, keep their order, but for exponentials and the like, which come
+    between MFMAs: see `transcendentals.py`.
 
     Waves that have their SIMD to themselves interleave: see `interleave.py`. `choose` picks the schedule of a loop
     without a hint. Trips that are no loop's read what their MFMAs take slice by slice of K: they are rare, but the
@@ -128,6 +132,8 @@ class ScheduleWaves(Pass):
                 text += f", {count} clusters of {len(mixes[i].clocks) // count} MFMAs per trip"
             elif schedule == "interleave":
                 interleave(loop, found, mixes[i])
+            elif wanted is None and obstacle and mix(loop.regions[0].blocks[0]):
+                text += ", transcendentals between MFMAs"
             explain(function, loop, "loop", Option(text + (f", since {obstacle}" if obstacle else "")))
 
 
