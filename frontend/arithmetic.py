@@ -176,7 +176,9 @@ def index(b: Builder, operand: Operand) -> Value:
             f"an index is needed here, not {describe(meaning)}",
             operand.span,
             notes=operand.origin("type"),
-            hint="indices are whole numbers, dims, ids of workgroups and scalars of integers",
+            hint="gather and scatter take a tile of places"
+            if tile_type(meaning)
+            else "indices are whole numbers, dims, ids of workgroups and scalars of integers",
         )
     if isinstance(meaning, int):
         return b.constant(meaning, IndexType(), operand.span)
@@ -209,7 +211,8 @@ def _common_dtype(op: str, operands: Sequence[Operand]) -> str:
             other = describe(typed[0].meaning) if typed else "a float"
             wanted = element_dtype(typed[0].meaning) if typed else "f32"
             hint = f"convert the index first: cast(…, {wanted})"
-            raise error("HK204", f"`{op}` mixes an index with {other}", o.span, *(t.span for t in typed), hint=hint)
+            message = f"`{op}` mixes an index with {other}"
+            raise error("HK204", message, o.span, *(t.span for t in typed), notes=o.origin("type"), hint=hint)
     dtypes = [d for o in operands if (d := element_dtype(o.meaning)) is not None]
     for o, dtype in zip(typed, dtypes, strict=True):
         if dtype != dtypes[0]:

@@ -82,9 +82,9 @@ class Inliner:
         given = tuple(v for v in values if isinstance(v, Value))
         if len(given) != len(results) or [v.type for v in given] != list(wanted):
             expected = ", ".join(describe(Value(kind, place.span)) for kind in wanted)
-            got = ", ".join(describe(v) for v in values) or "nothing"
+            got = ", ".join(describe(v) for v in (*values, *results[len(wanted) :])) or "nothing"
             name = place.name if isinstance(place, syntax.Name) else ""
-            hint = "each result has the dtype of its tile"
+            hint = "a result for each tile, of its dtype"
             raise error("HK207", f"`{name}` must give {expected}, not {got}", place.span, hint=hint)
         return given
 

@@ -32,6 +32,8 @@ WORDS = {
     "yield": "return all values as a tuple",
 }
 """What to write in place of Python's words."""
+INTO_PLACES = "store(tensor, [offsets], value) writes into a tensor; where(condition, a, b) makes a changed tile"
+"""What to write in place of an assignment to elements."""
 _BLOCKS = ("FOR", "KERNEL", "IF", "ELIF", "ELSE", "WHILE", "DEF")
 """The tokens that start a line which ends with a colon."""
 _LITERALS = {"COLON": ":", "LPAR": "(", "RPAR": ")", "LSQB": "[", "RSQB": "]", "EQUAL": "=", "IN": "in", "COMMA": ","}
@@ -159,6 +161,25 @@ def _doubled_operator(p: Place) -> HkcError | None:
     return error("HK111", f"`{p.token}{p.token}` is not an operator", span, hint=hint)
 
 
+def _foreign_comment(p: Place) -> HkcError | None:
+    if p.token not in ("/", "//") or p.first is not p.token:
+        return None
+    return error(
+        "HK111", f"a line can't start with `{p.token}`", span_of(p.source, p.token), hint="comments start with #"
+    )
+
+
+def _annotation(p: Place) -> HkcError | None:
+    """`x: f32 = …`, as Python has it."""
+    if p.token.type != "COLON" or p.brackets or p.first is not p.previous or p.first is None or p.first.type != "NAME":
+        return None
+    row = p.source.text.split("\n")[(p.token.line or 1) - 1]
+    if "=" not in row[p.token.column or 0 :]:
+        return None
+    hint = f"`{p.previous} = …` takes the dtype of the value, which cast(value, dtype) converts"
+    return error("HK101", f"the variable `{p.previous}` can't be given a type", span_of(p.source, p.token), hint=hint)
+
+
 def _stray_word(p: Place) -> HkcError | None:
     """A word that is none of its own line: `else` without `if`, `if` as a name."""
     if p.token.type in ("ELSE", "ELIF") and p.first is p.token:
@@ -278,6 +299,9 @@ def _equals(p: Place) -> HkcError | None:
     if p.token.type != "EQUAL":
         return None
     span = span_of(p.source, p.token)
+    if p.previous is not None and p.previous.type == "POWER":
+        span = span_of(p.source, p.previous, p.token)
+        return error("HK111", "`**=` is not an operator", span, hint="multiply: x *= x")
     if p.first is p.token:
         return error("HK115", "a name is missing before `=`", span, hint="x = …")
     if p.brackets or (p.first is not None and p.first.type == "FOR"):
@@ -339,6 +363,8 @@ _RULES: tuple[Callable[[Place], HkcError | None], ...] = (
     _import,
     _python_only,
     _doubled_operator,
+    _foreign_comment,
+    _annotation,
     _stray_word,
     _missing_in,
     _blocks,

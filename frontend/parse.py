@@ -17,7 +17,7 @@ from hkc.frontend.codes import FILE_BYTES, NESTING, SPLIT_FILE
 from hkc.frontend.imports import with_imports
 from hkc.frontend.indent import Layout, span_of
 from hkc.frontend.lalr import Machine, UnexpectedCharacter, UnexpectedToken
-from hkc.frontend.mistakes import explain_character, explain_token, shorten
+from hkc.frontend.mistakes import INTO_PLACES, explain_character, explain_token, shorten
 from hkc.frontend.operators import tree
 from hkc.support import collector
 from hkc.support.errors import Source, Span, error
@@ -222,7 +222,7 @@ class _Build(Transformer[Token, Any]):
     def _target(self, target: syntax.Expr) -> syntax.Name:
         if not isinstance(target, syntax.Name):
             indexed = isinstance(target, syntax.Index)
-            hint = "write into a tensor with store(tensor, [offsets], value)" if indexed else "x = …"
+            hint = INTO_PLACES if indexed else "x = …"
             raise error("HK113", "only a name can be assigned to", target.span, hint=hint)
         return target
 

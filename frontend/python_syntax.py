@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from hkc.frontend import syntax
-from hkc.frontend.mistakes import WORDS
+from hkc.frontend.mistakes import INTO_PLACES, WORDS
 from hkc.frontend.operators import CHAINED
 from hkc.support.errors import HkcError, Source, Span, error
 
@@ -176,7 +176,7 @@ class Converter:
     def _target(self, node: ast.expr) -> syntax.Name:
         if not isinstance(node, ast.Name):
             indexed = isinstance(node, ast.Subscript)
-            hint = "write into a tensor with store(tensor, [offsets], value)" if indexed else "x = …"
+            hint = INTO_PLACES if indexed else "x = …"
             raise error("HK113", "only a name can be assigned to", self.span(node), hint=hint)
         return syntax.Name(self.span(node), node.id)
 
