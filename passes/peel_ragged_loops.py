@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from hkc.dialects import build
 from hkc.dialects.forms import ENTRY, clone, kernels, walk
 from hkc.dialects.tile.access import INSIDE
-from hkc.dialects.tile.divisibility import nonnegative
+from hkc.dialects.tile.divisibility import constant, nonnegative
 from hkc.passes.define import Pass
 from hkc.passes.ragged_columns import in_vectors
 from hkc.support.mlir import ir
@@ -55,7 +55,7 @@ class PeelRaggedLoops(Pass):
             if ir.StringAttr(function.attributes[ENTRY]).value == "aligned":
                 for op in reversed(walk(function)):
                     if op.name == "scf.for":
-                        _peel(in_vectors(op), _symbols(function))
+                        _peel(op, _symbols(function))
 
 
 def _symbols(function: Any) -> dict[tuple[Any, int], str]:
@@ -70,15 +70,17 @@ def _symbols(function: Any) -> dict[tuple[Any, int], str]:
 
 def _peel(loop: Any, symbols: dict[tuple[Any, int], str]) -> None:
     lower, upper, step = list(loop.operands)[:3]
-    extent = _extent(upper, symbols)
-    size = _constant(step)
+    extent, size = _extent(upper, symbols), constant(step)
     if extent is None or size is None or not nonnegative(lower):
+        in_vectors(loop, whole=False)
         return
-    if not any(dims for _, dims in _accesses(loop, extent, size, symbols)):
+    whole = any(dims for _, dims in _accesses(loop, extent, size, symbols))
+    loop, inside = in_vectors(loop, whole)
+    if not whole:
         return
     first = _only_accumulates(loop)
     with ir.InsertionPoint(loop), loop.location:
-        span = upper if _constant(lower) == 0 and upper.owner.name == "memref.dim" else _span(lower, upper)
+        span = upper if constant(lower) == 0 and upper.owner.name == "memref.dim" else _span(lower, upper)
         rest = build.binary("remui", span, step)
         whole = build.sub(upper, rest)
         ragged = build.cmp("ne", rest, 0)
@@ -94,7 +96,7 @@ def _peel(loop: Any, symbols: dict[tuple[Any, int], str]) -> None:
                 user.operands[number] = after
     loop.operands[1] = whole
     for op, dims in _accesses(loop, extent, size, symbols):
-        if dims:
+        if dims := [*dims, *inside.get(op, [])]:
             op.attributes[INSIDE] = ir.DenseI64ArrayAttr.get(dims)
 
 
@@ -138,13 +140,7 @@ def _extent(value: Any, symbols: dict[tuple[Any, int], str]) -> str | None:
     if value.owner.name != "memref.dim":
         return None
     source, dim = value.owner.operands
-    return symbols.get((source, _constant(dim) or 0))
-
-
-def _constant(value: Any) -> int | None:
-    if isinstance(value, ir.BlockArgument) or value.owner.name != "arith.constant":
-        return None
-    return int(value.owner.attributes["value"].value)
+    return symbols.get((source, constant(dim) or 0))
 
 
 def _accesses(

@@ -8,6 +8,7 @@ from typing import Any
 from hkc.dialects import build
 from hkc.dialects.define import TILE_DIALECT
 from hkc.dialects.load import create
+from hkc.dialects.tile.divisibility import has_zero_bits
 from hkc.dialects.wave.lds import CopyToLds
 from hkc.layout import LdsMap
 from hkc.layout.direct import landing
@@ -30,7 +31,7 @@ def copy_to_lds(low: Any, source: Any, buffer: Any, lds: LdsMap, write: Callable
     if window.width() < window.layout.registers:
         through_registers()
         return
-    near, unknown = window.unmasked(low.is_zero(fill))
+    near, unknown = window.unmasked(has_zero_bits(fill))
 
     def direct() -> None:
         _copy(low, source, chain, window, near, buffer, lds)

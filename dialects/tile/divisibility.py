@@ -1,10 +1,15 @@
-"""What is surely true of an index: what divides it, and whether a loop may count to it in 32 bits. Worker only."""
+"""What is surely true of a value: what divides an index, whether a loop may count to it in 32 bits, whether the bits of
+a constant are all 0. Worker only."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
+import numpy as np
+
+from hkc.dialects.translate import element_name
+from hkc.support.dtypes import DTYPES
 from hkc.support.mlir import ir
 
 ANYTHING = 1 << 30
@@ -28,6 +33,9 @@ def _divisor(value: Any) -> int:
         case "arith.muli":
             a, b = (_divisor(o) for o in op.operands)
             return a * b
+        case "arith.floordivsi":
+            a, b = (_divisor(o) for o in op.operands)
+            return a // b if constant(op.operands[1]) and a % b == 0 else 1
         case "arith.addi" | "arith.subi" | "arith.minsi" | "arith.maxsi":
             return math.gcd(*(_divisor(o) for o in op.operands))
         case "arith.select":
@@ -100,3 +108,19 @@ def nonnegative(value: Any) -> bool:
     if op.name in _KEEP_SIGN:
         return all(nonnegative(o) for o in op.operands)
     return op.name in ("memref.dim", "arith.remui", "arith.divui", "hkc_tile.tile_id", "hkc_wave.workgroup_id")
+
+
+def constant(value: Any) -> int | None:
+    """The number that an index is; None where it is no constant."""
+    if isinstance(value, ir.BlockArgument) or value.owner.name != "arith.constant":
+        return None
+    return int(value.owner.attributes["value"].value)
+
+
+def has_zero_bits(value: Any) -> bool:
+    """Is a scalar the constant whose bits are all 0, as a buffer reads out of range? For floats that is 0 and not -0,
+    for e8m0 the least number."""
+    if isinstance(value, ir.BlockArgument) or value.owner.name != "arith.constant":
+        return False
+    number = np.array(value.owner.attributes["value"].value).astype(DTYPES[element_name(value.type)].numpy)
+    return not any(number.tobytes())

@@ -7,7 +7,6 @@ fragment of its layout; an index or scalar stays one value.
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -239,14 +238,6 @@ class TileLowering(Scalars):
             self, self.tensors[tensor], self.layout(tile), shape, at, step,
             masks=chosen[0], axis=axis, indices=chosen[1], alike=same,
         )  # fmt: skip
-
-    def is_zero(self, value: Any) -> bool:
-        """Is a scalar the constant 0 (for floats not -0), whose bits are what a buffer gives out of range?"""
-        owner = value.owner
-        if isinstance(value, ir.BlockArgument) or owner.name != "arith.constant":
-            return False
-        number = owner.attributes["value"].value
-        return number == 0 and math.copysign(1, number) > 0
 
     # -- wave ops
 

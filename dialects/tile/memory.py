@@ -77,9 +77,11 @@ class Load:
 
     @staticmethod
     def lower(low: Any, op: Any) -> None:
+        from hkc.dialects.tile.divisibility import has_zero_bits
+
         src, fill, *offsets = op.operands
         window = low.window(src, op.results[0], offsets, op)
-        low.values[op.results[0]] = window.load(low.scalar(fill), low.is_zero(fill))
+        low.values[op.results[0]] = window.load(low.scalar(fill), has_zero_bits(fill))
 
 
 @tile_op("store", pure=False, spelling="store(tensor, [offset, …], tile)")
