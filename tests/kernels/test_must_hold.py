@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
 from hot_loops import FP8, KERNEL, executed, row
 
 LIMITS = [
-    ("gfx950", "bf16", (256, 256, 64), 255, 10, 242, 99),
+    ("gfx950", "bf16", (256, 256, 64), 255, 10, 208, 99),
     ("gfx942", "bf16", (256, 256, 64), 208, 12, 256, 99),
     ("gfx950", "fp8", (256, 256, 128), 205, 10, 256, 99),
     ("gfx942", "fp8", (256, 256, 128), 208, 12, 256, 99),
@@ -45,7 +45,7 @@ def test_hot_loops(
     arch: str, kind: str, tile: tuple[int, int, int], most: int, waits: int, vgprs: int, peak: int
 ) -> None:
     kernel = compiled(arch, kind, tile)
-    assert not kernel.resources["gemm"].spills
+    assert not any(entry.spills for entry in kernel.resources.values())
     found = row("hkc", "", kernel.hsaco, "gemm")
     assert (found["valu"], found["direct" if arch == "gfx942" else "lds_writes"]) == (0, 0)
     assert int(str(found["instructions"])) <= most
