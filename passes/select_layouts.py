@@ -12,7 +12,7 @@ from hkc.dialects.define import TILE_DIALECT
 from hkc.dialects.forms import STAGED, kernels, walk
 from hkc.dialects.load import create
 from hkc.dialects.tile.lowering import MFMA, parse_layout
-from hkc.dialects.tile.shape import ConvertLayout
+from hkc.dialects.tile.shape import DIRECT, LDS_FILLED, LDS_MAP, LDS_OFFSET, LDS_TRANSPOSED, ConvertLayout
 from hkc.dialects.translate import element_name, layout_text, with_layout
 from hkc.layout import DistributedLayout, blocked
 from hkc.layout.conversion import clocks, extents_in_lds, through_lds
@@ -71,6 +71,7 @@ class SelectLayouts(Pass):
 
     def run(self, module: Any, chip: Chip) -> None:
         for function in kernels(module):
+            _forget(function)
             _check_request(function, chip)
             waves = _waves(function, chip)
             function.attributes[WAVES] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), waves)
@@ -99,6 +100,13 @@ def _factors(op: Any) -> tuple[int, int, int]:
 
 def _is_scaled(op: Any) -> bool:
     return bool(op.name == "hkc_tile.dot_scaled")
+
+
+def _forget(function: Any) -> None:
+    """Take back what was decided for layouts that were chosen before."""
+    for op in walk(function):
+        for name in {DIRECT, LDS_FILLED, LDS_MAP, LDS_OFFSET, LDS_TRANSPOSED} & set(op.attributes):
+            del op.attributes[name]
 
 
 def _check_request(function: Any, chip: Chip) -> None:
