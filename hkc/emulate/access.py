@@ -132,12 +132,18 @@ def _copied(target: Target, addresses: U64) -> Mask:
 
 
 def report_stale(
-    state: State, space: SpaceName | Literal["flat"], by: Decoded, rows: Rows, addresses: U64, stale: Mask
+    state: State,
+    space: SpaceName | Literal["flat"],
+    by: Decoded,
+    rows: Rows,
+    addresses: U64,
+    stale: Mask,
+    what: str = "load of",
 ) -> None:
-    """Record a load of never-written words [waves, lanes, words]."""
+    """Record a use of never-written words [waves, lanes, words]."""
     if stale.any():
         wave, lane, word = (int(i[0]) for i in np.nonzero(stale))
-        message = f"load of never-written {_named(state, space, int(addresses[wave, lane]) + 4 * word)}"
+        message = f"{what} never-written {_named(state, space, int(addresses[wave, lane]) + 4 * word)}"
         state.findings.add("uninitialised", by, message, state.first_wave + int(rows[wave]), lane)
 
 
@@ -214,10 +220,14 @@ def atomic(
         for i in range(keep):
             state.launch_flight(register + i, w.rows, mask)
 
+    returns = register is not None
+
     def happen(rows: Rows, picked: Picked) -> None:
         old = np.zeros((*mask[picked].shape, keep), np.uint32)
+        stale = np.zeros(old.shape, np.bool_)
         for space, lanes, offsets in target.spaces(state, rows, addresses[picked], mask[picked], 4 * keep, by):
-            old[lanes] = modify(space, offsets[lanes], words[picked][lanes], combine, keep)
+            old[lanes], stale[lanes] = modify(space, offsets[lanes], words[picked][lanes], combine, returns, keep)
+        report_stale(state, target.name, by, rows, addresses[picked], stale, "atomic on")
         if register is not None:
             for i in range(keep):
                 state.land(register + i, rows, mask[picked], old[..., i])
@@ -225,14 +235,20 @@ def atomic(
     state.outstanding.defer(target.counter, w.rows, followed(happen, after))
 
 
-def modify(space: Space, offsets: Offsets, words: Words, combine: Combine, keep: int) -> Words:
-    """Read, combine and write back [lanes]; lanes with the same address go one after the other, lowest first."""
-    old = np.empty((len(offsets), keep), np.uint32)
+def modify(
+    space: Space, offsets: Offsets, words: Words, combine: Combine, returns: bool, keep: int
+) -> tuple[Words, Mask]:
+    """Read, combine and write back `keep` words [lanes]; lanes with the same address go one after the other, lowest
+    first. Gives the old words, and which of them were never written and yet decide what is written or returned."""
+    old, stale = np.empty((len(offsets), keep), np.uint32), np.zeros((len(offsets), keep), np.bool_)
     left = np.arange(len(offsets))
     while len(left):
         _, first = np.unique(offsets[left], return_index=True)
         now = left[first]
-        old[now], _ = space.gather(offsets[now], 4 * keep)
-        space.scatter(offsets[now], combine(old[now], words[now]), 4 * keep)
+        old[now], blank = space.gather(offsets[now], 4 * keep)
+        fresh = combine(old[now], words[now])
+        if blank is not None:
+            stale[now] = blank & (returns | (fresh != combine(~old[now], words[now])))
+        space.scatter(offsets[now], fresh, 4 * keep)
         left = np.delete(left, first)
-    return old
+    return old, stale

@@ -307,7 +307,7 @@ def test_launches_that_can_not_be(arch: str) -> None:
 def test_waves_that_wait_for_each_other_for_ever(arch: str) -> None:
     wave = Wave(arch, waves=2)
     wave.scalar(0, [0, 1])
-    with pytest.raises(HkcError, match="for too long: an endless loop"):
+    with pytest.raises(HkcError, match="runs for too long; most of the time goes by from"):
         wave.run("s_branch 0xffff")
 
 

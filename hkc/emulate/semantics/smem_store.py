@@ -89,9 +89,12 @@ def _atomic(combine: Combine, keep: int, given: int) -> Callable[[Decoded, Conte
 
             def happen(rows: Rows, picked: Picked) -> None:
                 old = np.zeros((len(rows), keep), np.uint32)
+                stale = np.zeros(old.shape, np.bool_)
                 for space, here, offsets in state.memory.spaces(starts[picked], lanes[picked], 4 * keep, by):
                     where = here[:, 0]
-                    old[where] = access.modify(space, offsets[where, 0], words[picked][where], combine, keep)
+                    data = words[picked][where]
+                    old[where], stale[where] = access.modify(space, offsets[where, 0], data, combine, returns, keep)
+                access.report_stale(state, "global", by, rows, starts[picked], stale[:, None], "atomic on")
                 for i in range(keep if returns else 0):
                     state.land_scalar(register + i, rows, old[:, i])
 
