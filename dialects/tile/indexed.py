@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from hkc.dialects.define import (
-    ANY,
     BOOL,
     GLOBAL,
     INDEX,
     INT,
+    SCALAR,
     TEXT,
     TILE,
     Mismatch,
@@ -85,7 +85,7 @@ class Gather:
     """
 
     src = operand(GLOBAL)
-    fill = operand(ANY)
+    fill = operand(SCALAR)
     index = operand(TILE)
     offsets = operand(INDEX, variadic=True)
     axis = attribute(INT)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hkc.dialects.define import ANY, GLOBAL, INDEX, TILE, Mismatch, operand, result, tile_op
+from hkc.dialects.define import GLOBAL, INDEX, SCALAR, TILE, Mismatch, operand, result, tile_op
 from hkc.dialects.types import GlobalType, IndexType, ScalarType, TileType, extents
 
 
@@ -52,7 +52,7 @@ class Load:
     """
 
     src = operand(GLOBAL)
-    fill = operand(ANY)
+    fill = operand(SCALAR)
     offsets = operand(INDEX, variadic=True)
     d = result(TILE)
     examples = (
@@ -128,7 +128,7 @@ class LoadMasked:
     the tensor, are `fill`, and their memory is not touched."""
 
     src = operand(GLOBAL)
-    fill = operand(ANY)
+    fill = operand(SCALAR)
     mask = operand(TILE)
     offsets = operand(INDEX, variadic=True)
     d = result(TILE)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hkc.dialects.define import ANY, INDEX, TILE, Mismatch, operand, result, tile_op
+from hkc.dialects.define import INDEX, SCALAR, TILE, Mismatch, operand, result, tile_op
 from hkc.dialects.types import IndexType, ScalarType, TileType
 
 ROUNDS = 10
@@ -46,7 +46,7 @@ class Random:
     and the place alone.
     """
 
-    seed = operand(ANY)
+    seed = operand(SCALAR)
     offsets = operand(INDEX, variadic=True)
     d = result(TILE)
     whole_blocks = True

@@ -35,7 +35,9 @@ copies in several waves."""
 
 def buffer_map(kind: OpaqueType) -> LdsMap:
     """The byte map in an LDS buffer type `!hkc_wave.lds<"…">`."""
-    text = kind.text
+    text = getattr(kind, "text", "")
+    if not text.startswith("!hkc_wave.lds<"):
+        raise Mismatch(f"an LDS buffer is needed, not {kind}", ("buffer",))
     return LdsMap.parse(text[text.index('"') + 1 : text.rindex('"')])
 
 
