@@ -6,7 +6,6 @@ Most imports are inside functions: the compiler's process is to start before thi
 from __future__ import annotations
 
 import functools
-import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -195,9 +194,10 @@ class CompiledKernel:
         return write_all(self.files(folder, stem or self.info.name, (*self.texts, "hsaco")))
 
     def _lines(self) -> str:
-        rows = [[line.address, line.line, line.column] for line in self.binary.lines]
+        from hkc.machine.lines import written
+
         name = self.checked.source.name if self.checked else next((line.file for line in self.binary.lines), "")
-        return json.dumps({"source": name, "columns": ["address", "line", "column"], "rows": rows})
+        return written(self.binary.lines, name, self.hsaco)
 
     def _device(self, device: str | Device | None) -> Device:
         """The device that is meant; by default a GPU of the chip, else the emulator."""

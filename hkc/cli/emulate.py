@@ -107,7 +107,7 @@ def run(options: argparse.Namespace) -> int:
         return _list(options)
     observers(options.check or ())
     _arguments(options.args, options.output)
-    program = emulate.Program.load(emulate.read(options.file), arch=options.arch, kernel=options.kernel)
+    program = emulate.opened(options.file, arch=options.arch, kernel=options.kernel)
     kernel = program.kernel(options.kernel)
     runs, began = _Runs(program, kernel, options, Collection(options.check or ())), time.perf_counter()
     try:

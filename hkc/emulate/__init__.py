@@ -15,7 +15,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from hkc.emulate.call import Output, explicit, read, run
+from hkc.emulate.call import Output, explicit, opened, read, run
 from hkc.emulate.debug import Break, Trace, Watch
 from hkc.emulate.faults import Fault, Finding, Party
 from hkc.emulate.launch import INSTRUCTION_LIMIT, Result, launch
@@ -39,6 +39,7 @@ __all__ = [
     "Watch",
     "explicit",
     "launch",
+    "opened",
     "read",
     "run",
 ]

@@ -16,6 +16,7 @@ from hkc.emulate.memory import Memory
 from hkc.emulate.observe import Observer
 from hkc.emulate.program import Program
 from hkc.machine.codeobject import Argument, Kernel
+from hkc.machine.lines import beside
 from hkc.support.errors import Diagnostic, HkcUsageError, error
 
 _FLOATS = {2: "<e", 4: "<f", 8: "<d"}
@@ -61,7 +62,7 @@ def run(
     Raises `HkcUsageError` HK606 for an unknown kernel, HK712 for arguments that don't fit; `HkcError` HK6xx for a
     broken code object, HK713 for an unreadable file, other HK7xx for what the kernel does wrong.
     """
-    program = code if isinstance(code, Program) else Program.load(code if isinstance(code, bytes) else read(code))
+    program = code if isinstance(code, Program) else Program.load(code) if isinstance(code, bytes) else opened(code)
     found = program.kernel(kernel)
     memory = Memory()
     kernarg, buffers = _pack(found, arguments, memory, dynamic_lds)
@@ -82,6 +83,12 @@ def run(
         if array.flags.writeable:
             _fetch(memory, address, array)
     return result
+
+
+def opened(path: Path | str, arch: str | None = None, kernel: str | None = None) -> Program:
+    """The code object of a file, with the line table beside it. Raises like `Program.load` and `read`."""
+    code = read(path)
+    return Program.load(code, lines=beside(Path(path), code), arch=arch, kernel=kernel)
 
 
 def read(path: Path | str) -> bytes:

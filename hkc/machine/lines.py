@@ -1,9 +1,14 @@
-"""Which source line an instruction comes from: the DWARF line table of a code object."""
+"""Which source line an instruction comes from: the DWARF line table of a code object, or the table in a file beside."""
 
 from __future__ import annotations
 
+import hashlib
 import io
+import json
 from dataclasses import dataclass
+from pathlib import Path
+
+COLUMNS = ["address", "line", "column"]
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,27 @@ def line_table(code: bytes) -> tuple[Line, ...]:
     except Exception:  # noqa: BLE001 (on a damaged table the library fails in whatever way)
         return ()
     return tuple(sorted(found, key=lambda line: line.address))
+
+
+def written(table: tuple[Line, ...], source: str, code: bytes) -> str:
+    """The text of the file with the line table of `code`, which comes from one source."""
+    rows = [[line.address, line.line, line.column] for line in table]
+    return json.dumps({"source": source, "code": _digest(code), "columns": COLUMNS, "rows": rows})
+
+
+def beside(path: Path, code: bytes) -> tuple[Line, ...]:
+    """The line table that was `written` beside the file of `code`; empty where there is none, or one of other code."""
+    try:
+        table = json.loads(path.with_suffix(".lines.json").read_text())
+        if (table["code"], table["columns"]) != (_digest(code), COLUMNS):
+            return ()
+        return tuple(Line(int(a), str(table["source"]), int(n), int(c)) for a, n, c in table["rows"])
+    except (OSError, ValueError, TypeError, KeyError):
+        return ()
+
+
+def _digest(code: bytes) -> str:
+    return hashlib.sha256(code).hexdigest()
 
 
 def place(table: tuple[Line, ...], address: int) -> Line | None:

@@ -199,6 +199,23 @@ def test_an_order_that_changes_the_result_is_told(hkc: Command, tmp_path: Path) 
     assert ran.code == 0 and "0: other orders of the waves give other contents" in ran.out
 
 
+def test_places_in_the_source(hkc: Command, examples: Path) -> None:
+    """From the table beside a code object as from that inside; that of another code object tells nothing."""
+    name, size = "vector_add.gfx942.hsaco", ("i64:100", "i64:1")
+    buffers = [word for fill in ("=1", "=2", "") for word in (f"f32[{90 if fill == '=1' else 100}]{fill}", *size)]
+    words = ("emulate", name, "--kernel", "vector_add__general", "--args", *buffers)
+    said = []
+    for more in (("-g",), ()):
+        assert hkc("compile", examples / "vector_add.hk", "--arch", "gfx942", *more).code == 0
+        said.append(hkc(*words, "--check").err)
+        assert "wave 0 of workgroup 0" in hkc(*words, "--break", 8).err
+        Path("vector_add.gfx942.lines.json").write_text("{}" if more else '{"code": "", "columns": [], "rows": []}')
+        said.append(hkc(*words, "--check").err)
+    for err, known in zip(said, (True, True, True, False), strict=True):
+        assert "error[HK726]: out of bounds" in err
+        assert ("vector_add.hk:7:9: error" in err) is known
+
+
 def test_an_empty_grid_and_a_fault_under_check(hkc: Command) -> None:
     ran = hkc("emulate", ADD, "--grid", 0, "--args", "f32[2000]=1", "f32[2000]=2", *REST)
     assert ran.code == 0 and "the grid holds no workgroups, so nothing was executed" in ran.out
