@@ -172,7 +172,7 @@ class Elf:
         if self._section_count and self._section_size != 64:
             raise corrupt(f"section headers of {self._section_size} bytes")
         headers = (
-            self._unpack("<IIQQQQII", self._headers + i * 64, "a section header") for i in range(self._section_count)
+            self._unpack("<IIQQQQII16x", self._headers + i * 64, "a section header") for i in range(self._section_count)
         )
         return tuple(_Section(name, kind, flags, at, size, link) for name, kind, flags, _, at, size, link, _ in headers)
 
@@ -181,7 +181,7 @@ class Elf:
         if self._program_count and self._program_size != 56:
             raise corrupt(f"program headers of {self._program_size} bytes")
         for i in range(self._program_count):
-            fields = self._unpack("<IIQQQQQ", self._programs + i * 56, "a program header")
+            fields = self._unpack("<IIQQQQQ8x", self._programs + i * 56, "a program header")
             kind, flags, offset, address, _, file_size, size = fields
             yield kind, flags, offset, address, file_size, size
 

@@ -75,6 +75,15 @@ def test_loops_that_carry_more_registers_than_a_wave_has(arch: str) -> None:
 
 
 @pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize("elements", [1 << 17, 1 << 20])
+def test_tiles_that_no_wave_can_hold(elements: int, arch: str) -> None:
+    """Loaded, and stored as they are: the code generator would spill for minutes."""
+    text = f"kernel k(X: global[f32, N]):\n    x = load(X, [0], [{elements}])\n    store(X, [0], x)\n"
+    with pytest.raises(HkcError, match=rf"HK459\].* takes {elements // 256} registers of every lane"):
+        hkc.compile(text, arch)
+
+
+@pytest.mark.parametrize("arch", CHIPS)
 @pytest.mark.parametrize("columns", [128, 256])
 def test_registers_are_predicted(columns: int, arch: str) -> None:
     kernel = compiled(arch, "waves=8", BM=256, BN=columns, BK=64)
