@@ -13,7 +13,7 @@ from hkc.frontend.codes import CODES
 from hkc.frontend.functions import FUNCTIONS, Function
 from hkc.frontend.library import MODULES, OPTIONS, SPECIAL
 from hkc.frontend.making import SHAPED, SHAPED_DOCS
-from hkc.frontend.signature import HINTS
+from hkc.frontend.signature import HINTS, TEXTS
 from hkc.support.dtypes import DTYPES, DType
 from hkc.targets.chip import Chip, load, names
 
@@ -132,7 +132,10 @@ def _abilities(chip: Chip, d: DType) -> str:
 
 def _hints() -> str:
     """What may stand after `with` on a kernel's first line."""
-    rows = [f"* `{name}`: {', '.join(map(str, legal))}" for name, legal in HINTS.items()]
+    rows = []
+    for name, legal in HINTS.items():
+        texts = [f"or a text such as `{TEXTS[name][1]}`"] if name in TEXTS else []
+        rows.append(f"* `{name}`: {', '.join([*map(str, legal), *texts]).removeprefix('or ')}")
     start = "`kernel name(…) with waves=4, stages=2:` asks for what hkc else chooses; what can't be had is an error."
     return "\n".join(["## Hints", "", start, "", *rows, ""])
 

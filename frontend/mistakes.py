@@ -198,6 +198,15 @@ def _missing_in(p: Place) -> HkcError | None:
     return error("HK101", f"`in` is missing after `{p.previous}`", end_of(p.source, p.previous), hint=hint)
 
 
+def _default(p: Place) -> HkcError | None:
+    """`n: f32 = 3` among a kernel's parameters."""
+    header = p.first is not None and p.first.type == "KERNEL" and p.brackets and p.brackets[-1].type == "LPAR"
+    if not header or p.token.type != "EQUAL" or [t.type for t in p.line[-3:-1]] != ["NAME", "COLON"]:
+        return None
+    hint = f"leave it out, or declare `const {p.line[-3]} = …` above the kernel"
+    return error("HK103", "a kernel's parameters have no values of their own", span_of(p.source, p.token), hint=hint)
+
+
 def _unclosed(p: Place) -> HkcError | None:
     """The line goes on as if its bracket had been closed."""
     if not p.brackets or p.previous is None or p.first is None:
@@ -368,6 +377,7 @@ _RULES: tuple[Callable[[Place], HkcError | None], ...] = (
     _stray_word,
     _missing_in,
     _blocks,
+    _default,
     _unclosed,
     _unknown_item,
     _text,

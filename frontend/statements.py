@@ -90,7 +90,7 @@ class Statements:
             meanings = [self.expressions.value(value) for value in values]
         if len(meanings) != len(targets):
             names, found = count(len(targets), "name"), count(len(meanings), "value")
-            hint = f"{found} take {count(len(meanings), 'name')}"
+            hint = f"{found} {'takes' if len(meanings) == 1 else 'take'} {count(len(meanings), 'name')}"
             if len(targets) == 1:
                 hint += "; in parentheses they are a tuple, which takes one"
             raise error("HK214", f"{names} for {found}", *(t.span for t in targets), values[0].span, hint=hint)
