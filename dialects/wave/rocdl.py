@@ -109,10 +109,17 @@ class Rocdl:
     def _hidden_arguments(self, op: Any) -> Any:
         """The kernel-argument segment, once per block."""
         if op.block not in self._segments:
-            same = {"asm_string": self.text(""), "constraints": self.text("=s,0"), "has_side_effects": self.unit()}
-            segment = self._segment()
-            self._segments[op.block] = build.op("llvm.inline_asm", [segment], [segment.type], **same)
+            self._segments[op.block] = self.hidden(self._segment(), "s", here=True)
         return self._segments[op.block]
+
+    def hidden(self, value: Any, registers: str, here: bool) -> Any:
+        """The same value in a register (`s` or `v`), which the code generator doesn't know; nor does it move what makes
+        it so, where that is to be `here`."""
+        effects = {"has_side_effects": self.unit()} if here else {}
+        constraints = self.text(f"={registers},0")
+        return build.op(
+            "llvm.inline_asm", [value], [value.type], asm_string=self.text(""), constraints=constraints, **effects
+        )
 
     def gep(self, pointer: Any, offset: Any) -> Any:
         """Pointer plus bytes: an integer value, or a constant."""
@@ -281,9 +288,7 @@ class Rocdl:
         if (base, block) not in self._far:
             with self._top:
                 at = build.add(self._lane_offset(base), block * IMMEDIATES)
-                same = {"asm_string": self.text(""), "constraints": self.text("=v,0")}
-                hidden = build.op("llvm.inline_asm", [at], [at.type], **same)
-                self._far[base, block] = self.gep(self.lds_pointer(0), hidden)
+                self._far[base, block] = self.gep(self.lds_pointer(0), self.hidden(at, "v", here=False))
         return self._far[base, block]
 
     def _lane_offset(self, base: LaneBase) -> Any:

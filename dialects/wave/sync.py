@@ -238,6 +238,5 @@ class HoldHere:
 
     @staticmethod
     def lower(b: Any, op: Any, *operands: Any) -> list[Any]:
-        same = {"asm_string": b.text(""), "constraints": b.text("=v,0"), "has_side_effects": b.unit()}
-        held = [b.op("llvm.inline_asm", [word], [word.type], **same) for word in b.to_words(operands[0])]
+        held = [b.hidden(word, "v", here=True) for word in b.to_words(operands[0])]
         return [b.from_words(held, op.results[0].type)]
