@@ -4,10 +4,9 @@
 
 hkc's rows are counted in code that is compiled now; the others' are figures on record (`bench/peers/hot_loops.csv`,
 with their source), and with `--live` also those of Triton's and IREE's products, compiled now in an environment of
-theirs (`build/peers` where no DIR is named; made by the first run, 1.5 GB). The hot loop is the block that jumps back
-to itself and holds most MFMAs; rows that end in `__general` show it in the entry for any alignment. Nothing is measured
-here: `pct_peak` is the coarse model of `bench/loop_model.py`, once more with LDS reads at 128 bytes per clock, and a
-floor rather than a goal.
+theirs (`build/peers` where no DIR is named; made by the first run, 1.5 GB). The hot loop is the innermost one with most
+MFMAs; rows that end in `__general` show it in the entry for any alignment. Nothing is measured here: `pct_peak` is the
+coarse model of `bench/loop_model.py`, once more with LDS reads at 128 bytes per clock, and a floor rather than a goal.
 
 `--whole` emulates two workgroups of products with M, N and K of 4096 (minutes) and prints the executed instructions per
 MFMA, `whole`, as a multiple of those of the loop alone.
@@ -34,7 +33,7 @@ from hkc.machine import control
 from hkc.machine.abi import GlobalParam, View, pack
 from hkc.machine.codeobject import CodeObject, Kernel
 from hkc.machine.control import Loop
-from hkc.machine.disassemble import Instruction, disassemble
+from hkc.machine.disassemble import Instruction, listing
 from hkc.support.dtypes import dtype
 from hkc.targets.chip import load
 
@@ -69,7 +68,7 @@ CHIPS, LIVE = ("gfx942", "gfx950"), ("triton", "iree")
 
 def hot_loop(code: CodeObject, kernel: Kernel) -> tuple[Loop, bool]:
     """The hot loop of a kernel, and whether a barrier that only some waves pass stands before it."""
-    instructions = disassemble(code.code(kernel), code.arch, kernel.entry)
+    instructions = listing(code, kernel)
     loop = control.hot_loop(instructions)
     assert loop is not None, f"{kernel.name} has no loop"
     return loop, _conditional_barrier(instructions[: loop.start])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hkc.machine import waits
 from hkc.machine.codeobject import CodeObject
 from hkc.machine.control import hot_loop
-from hkc.machine.disassemble import disassemble
+from hkc.machine.disassemble import listing
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Audit:
 def audit(hsaco: bytes) -> dict[str, Audit]:
     """The kernels of a code object, by symbol."""
     code = CodeObject.parse(hsaco)
-    return {kernel.name: _audit(disassemble(code.code(kernel), code.arch, kernel.entry)) for kernel in code.kernels}
+    return {kernel.name: _audit(listing(code, kernel)) for kernel in code.kernels}
 
 
 def _audit(code: waits.Code) -> Audit:

@@ -7,8 +7,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from hkc.support import worker
+
+if TYPE_CHECKING:
+    from hkc.machine.codeobject import CodeObject, Kernel
 
 _TARGET = "hkc.support.disassembler:disassemble"
 _WORD = re.compile(r",|(?:\[[^\]]*\]|\([^)]*\)|[^\s,\[(])+")  # a comma, or a word whose brackets may hold anything
@@ -43,6 +47,11 @@ class Instruction:
     @functools.cached_property
     def _parts(self) -> tuple[tuple[str, ...], Mapping[str, str]]:
         return _split(self.text.partition(" ")[2])
+
+
+def listing(code: CodeObject, kernel: Kernel) -> tuple[Instruction, ...]:
+    """The instructions of a kernel, in order of address."""
+    return disassemble(code.code(kernel), code.arch, kernel.entry)
 
 
 @functools.lru_cache(maxsize=64)

@@ -17,7 +17,7 @@ from hkc.emulate.decode import Decoded, decode
 from hkc.emulate.registry import Context, Step
 from hkc.emulate.waves import Waves
 from hkc.machine.abi import GlobalParam, View, pack
-from hkc.machine.disassemble import disassemble
+from hkc.machine.disassemble import listing
 from hkc.machine.waits import Code, Uncovered, needless, verify
 from hkc.support.dtypes import dtype
 from hkc.support.errors import HkcError
@@ -122,7 +122,7 @@ class Subject:
     def __post_init__(self) -> None:
         self.program = Program.load(self.kernel.hsaco, lines=self.kernel.binary.lines)
         code = self.program.code
-        self.codes = [disassemble(code.code(k), code.arch, k.entry) for k in code.kernels]
+        self.codes = [listing(code, k) for k in code.kernels]
         assert not any(verify(code) for code in self.codes)
         self.effects, self.wanted = [], []
         for shape in self.shapes:

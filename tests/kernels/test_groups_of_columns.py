@@ -13,7 +13,7 @@ from hkc.api import CompiledKernel
 from hkc.kernels import path
 from hkc.machine.codeobject import CodeObject
 from hkc.machine.control import hot_loop
-from hkc.machine.disassemble import disassemble
+from hkc.machine.disassemble import listing
 
 TEXT = """
 kernel scaled(A: global[f16, M, K], S: global[f32, M, G], C: global[f32, M, N]):
@@ -51,7 +51,6 @@ def test_as_many_groups_as_there_are(depth: int, groups: int, arch: str) -> None
 ])  # fmt: skip
 def test_nothing_is_masked_in_the_loop(name: str, arch: str, element: str) -> None:
     parsed = CodeObject.parse(hkc.compile(path(name), arch, TA=element, TB=element).hsaco)
-    entry = parsed.kernel(name)
-    loop = hot_loop(disassemble(parsed.code(entry), parsed.arch, entry.entry))
+    loop = hot_loop(listing(parsed, parsed.kernel(name)))
     assert loop is not None
     assert (loop.count(r"s_cbranch"), loop.count(r"v_cmp"), loop.count(r"v_cndmask")) == (1, 0, 0)

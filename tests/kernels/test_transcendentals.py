@@ -12,7 +12,7 @@ import hkc
 from hkc.api import CompiledKernel
 from hkc.machine.codeobject import CodeObject
 from hkc.machine.control import hot_loop
-from hkc.machine.disassemble import disassemble
+from hkc.machine.disassemble import listing
 from hkc.support.dtypes import dtype
 from hkc.targets.chip import load
 
@@ -24,8 +24,7 @@ KEYS = 64
 def between(kernel: CompiledKernel) -> list[int]:
     """How many exponentials of the hot loop stand before its first MFMA, between two, and behind the last."""
     code = CodeObject.parse(kernel.hsaco)
-    entry = code.kernel(kernel.symbol)
-    loop = hot_loop(disassemble(code.code(entry), code.arch, entry.entry))
+    loop = hot_loop(listing(code, code.kernel(kernel.symbol)))
     assert loop is not None
     counts = [0]
     for instruction in loop.body:

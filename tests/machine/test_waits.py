@@ -12,7 +12,7 @@ import hkc
 from hkc.kernels.files import FOLDER, path
 from hkc.machine.codeobject import CodeObject
 from hkc.machine.control import hot_loop
-from hkc.machine.disassemble import Instruction, disassemble
+from hkc.machine.disassemble import Instruction, listing
 from hkc.machine.waits import needless, verify
 from hkc.support.errors import HkcError
 
@@ -31,7 +31,7 @@ kernel gemm(A: global[bf16, M, K], B: global[bf16, N, K], C: global[f32, M, N]) 
 def codes(hsaco: bytes) -> Iterator[tuple[str, tuple[Instruction, ...]]]:
     parsed = CodeObject.parse(hsaco)
     for kernel in parsed.kernels:
-        yield kernel.name, disassemble(parsed.code(kernel), parsed.arch, kernel.entry)
+        yield kernel.name, listing(parsed, kernel)
 
 
 @pytest.mark.parametrize("arch", CHIPS)
