@@ -269,9 +269,11 @@ def _refuse_early(step: Pass, held: frozenset[str]) -> None:
 
 def _refuse_gaps(held: frozenset[str]) -> None:
     """Raise `HkcError` where passes that ran out of order leave others without what they need."""
+    from hkc.passes.define import forms_after
+
     for step in (step for group in remaining(held).values() for step in group):
         _refuse_early(step, held)
-        held = (held - step.drops) | step.gives
+        held = forms_after(held, step)
 
 
 def described() -> list[tuple[str, str, str, tuple[str, ...], tuple[str, ...], tuple[str, ...]]]:
