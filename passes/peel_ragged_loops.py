@@ -74,9 +74,9 @@ def _peel(loop: Any, symbols: dict[tuple[Any, int], str]) -> None:
     if extent is None or size is None or not nonnegative(lower):
         in_vectors(loop, whole=False)
         return
-    whole = any(dims for _, dims in _accesses(loop, extent, size, symbols))
-    loop, inside = in_vectors(loop, whole)
-    if not whole:
+    steps = any(dims for _, dims in _accesses(loop, extent, size, symbols))
+    loop, inside = in_vectors(loop, steps)
+    if not steps:
         return
     first = _only_accumulates(loop)
     with ir.InsertionPoint(loop), loop.location:
