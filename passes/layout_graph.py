@@ -12,6 +12,7 @@ from typing import Any
 
 from hkc.dialects.define import TILE_DIALECT, OpRecord
 from hkc.dialects.forms import ENTRY, STAGED, walk
+from hkc.dialects.tile.divisibility import is_constant
 from hkc.dialects.tile.pieces import in_blocks
 from hkc.dialects.translate import element_name, plain_attributes, record_type
 from hkc.layout import DistributedLayout, with_runs
@@ -242,11 +243,6 @@ class LayoutGraph:
 def is_tile(value: Any) -> bool:
     """Is a value a register tile?"""
     return isinstance(value.type, ir.RankedTensorType)
-
-
-def is_constant(value: Any) -> bool:
-    """Is a value a constant?"""
-    return not isinstance(value, ir.BlockArgument) and value.owner.name == "arith.constant"
 
 
 def is_read(value: Any) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hkc.dialects.forms import walk
+from hkc.dialects.tile.divisibility import constant
 from hkc.dialects.types import OpaqueType
 from hkc.dialects.wave.lds import buffer_map
 from hkc.layout import DistributedLayout, LdsMap
@@ -72,14 +73,8 @@ def weight(op: Any) -> int:
 
 def trips(loop: Any) -> int | None:
     """How often the body of a loop is executed; None where only the launch says."""
-    bounds = [_constant(value) for value in list(loop.operands)[:3]]
+    bounds = [constant(value) for value in list(loop.operands)[:3]]
     start, stop, step = bounds
     if start is None or stop is None or step is None:
         return None
     return max(0, -(-(stop - start) // step))
-
-
-def _constant(value: Any) -> int | None:
-    if isinstance(value, ir.BlockArgument) or value.owner.name != "arith.constant":
-        return None
-    return int(ir.IntegerAttr(value.owner.attributes["value"]).value)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from hkc.dialects.forms import ENTRY, clone, kernels, walk
 from hkc.dialects.load import create
+from hkc.dialects.tile.divisibility import is_constant
 from hkc.dialects.wave.ids import ArgumentAgain
 from hkc.passes.define import Pass
 from hkc.passes.trips import LOOPS
@@ -106,12 +107,8 @@ def _follows(value: Any, function: Any) -> bool:
     if isinstance(value, ir.BlockArgument):
         return bool(value.owner == function.regions[0].blocks[0] and not isinstance(value.type, ir.VectorType))
     name, given = value.owner.name, list(value.owner.operands)
-    operands = [o for o in given if not _constant(o)]
+    operands = [o for o in given if not is_constant(o)]
     plain = name == DESCRIPTOR or name.startswith("arith.")
-    if not plain or not operands or (name.startswith(DIVISIONS) and not _constant(given[1])):
+    if not plain or not operands or (name.startswith(DIVISIONS) and not is_constant(given[1])):
         return False
     return all(_follows(o, function) for o in operands)
-
-
-def _constant(value: Any) -> bool:
-    return isinstance(value, ir.OpResult) and bool(value.owner.name == "arith.constant")

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from hkc.dialects.define import TILE_DIALECT
 from hkc.dialects.forms import STAGED, kernels, walk
 from hkc.dialects.load import create
+from hkc.dialects.tile.divisibility import is_constant
 from hkc.dialects.tile.lowering import MFMA, parse_layout
 from hkc.dialects.tile.shape import DIRECT, LDS_FILLED, LDS_MAP, LDS_OFFSET, LDS_TRANSPOSED, ConvertLayout
 from hkc.dialects.translate import element_name, layout_text, with_layout
@@ -18,10 +19,11 @@ from hkc.layout import DistributedLayout, blocked
 from hkc.layout.conversion import clocks, extents_in_lds, through_lds
 from hkc.passes.define import Pass
 from hkc.passes.explain import Option, explain
-from hkc.passes.layout_graph import DOTS, LayoutGraph, Layouts, Tile, from_memory, is_constant, is_read, is_tile, loads
+from hkc.passes.layout_graph import DOTS, LayoutGraph, Layouts, Tile, from_memory, is_read, is_tile, loads
 from hkc.passes.lds_accesses import weight
 from hkc.passes.locate import refuse
 from hkc.passes.mfma_choice import DotLayouts, candidates, shape_text, variants, wave_grids
+from hkc.passes.registers import budget
 from hkc.passes.requests import requested
 from hkc.support.dtypes import dtype
 from hkc.support.mlir import ir, passmanager
@@ -384,9 +386,7 @@ def _put_off(value: Any) -> bool:
 
 def _check_registers(function: Any, waves: int, chip: Chip) -> None:
     """Refuse a tile that alone takes all registers of a wave: no schedule saves it from being spilled."""
-    limit = min(
-        chip.registers.file // max(1, -(-waves // chip.compute.simds)), chip.registers.vgprs + chip.registers.agprs
-    )
+    limit = budget(waves, chip)
     for op in walk(function):
         for value in filter(is_tile, op.results):
             layout, shape = parse_layout(layout_text(value.type) or ""), tuple(value.type.shape)

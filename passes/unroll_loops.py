@@ -9,6 +9,7 @@ from hkc.dialects import build
 from hkc.dialects.forms import clone, kernels, walk
 from hkc.passes.define import Pass
 from hkc.passes.explain import Option, explain
+from hkc.passes.lds_accesses import trips
 from hkc.passes.locate import refuse
 from hkc.passes.requests import requested
 from hkc.passes.trips import LOOPS, TRIPS
@@ -65,7 +66,7 @@ def _run(function: Any, wanted: int) -> None:
         if wanted % taken:
             why = f"its tiles come in ahead of time, for {taken} trips at a time"
             raise _refused(loop, wanted, why, f"a multiple of {taken}, or other `stages`")
-        known = _known_trips(loop)
+        known = trips(loop)
         if known is not None and known * taken < wanted:
             raise _refused(loop, wanted, f"the loop has {known * taken} trips", "a smaller number")
         explain(function, loop, "loop", Option(f"unrolled, {wanted} trips at a time"))
@@ -77,29 +78,13 @@ def _refused(op: Any, wanted: int, why: str, hint: str) -> Exception:
     return refuse(op, "HK450", f"`unroll={wanted}` can't be honoured: {why}", hint=hint)
 
 
-def _known_trips(loop: Any) -> int | None:
-    """How many trips a loop has, where its bounds are constants."""
-    numbers = [_constant(value) for value in list(loop.operands)[:3]]
-    if None in numbers:
-        return None
-    lower, upper, step = (n or 0 for n in numbers)
-    return max(0, -(-(upper - lower) // step))
-
-
-def _constant(value: Any) -> int | None:
-    made = value.owner if isinstance(value, ir.OpResult) else None
-    if made is None or made.name != "arith.constant":
-        return None
-    return int(ir.IntegerAttr(made.attributes["value"]).value)
-
-
 def _unroll(loop: Any, factor: int) -> None:
     """Replace a loop by one whose body is `factor` trips and one for the trips that are left."""
     lower, upper, step, *starts = loop.operands
     with ir.InsertionPoint(loop), loop.location:
-        trips = build.binary("ceildivsi", build.sub(upper, lower), step)
-        trips = build.binary("maxsi", trips, 0)
-        whole = build.sub(trips, build.binary("remsi", trips, factor))
+        count = build.binary("ceildivsi", build.sub(upper, lower), step)
+        count = build.binary("maxsi", count, 0)
+        whole = build.sub(count, build.binary("remsi", count, factor))
         end = build.add(lower, build.mul(whole, step))
         carried = _rounds(loop, [lower, end, build.mul(step, factor)], starts, factor)
         rest = loop.operation.clone()

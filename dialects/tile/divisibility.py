@@ -110,17 +110,20 @@ def nonnegative(value: Any) -> bool:
     return op.name in ("memref.dim", "arith.remui", "arith.divui", "hkc_tile.tile_id", "hkc_wave.workgroup_id")
 
 
+def is_constant(value: Any) -> bool:
+    """Is a value a constant?"""
+    return not isinstance(value, ir.BlockArgument) and value.owner.name == "arith.constant"
+
+
 def constant(value: Any) -> int | None:
-    """The number that an index is; None where it is no constant."""
-    if isinstance(value, ir.BlockArgument) or value.owner.name != "arith.constant":
-        return None
-    return int(value.owner.attributes["value"].value)
+    """The number that an index or integer is; None where it is no constant."""
+    return int(ir.IntegerAttr(value.owner.attributes["value"]).value) if is_constant(value) else None
 
 
 def has_zero_bits(value: Any) -> bool:
     """Is a scalar the constant whose bits are all 0, as a buffer reads out of range? For floats that is 0 and not -0,
     for e8m0 the least number."""
-    if isinstance(value, ir.BlockArgument) or value.owner.name != "arith.constant":
+    if not is_constant(value):
         return False
     number = np.array(value.owner.attributes["value"].value).astype(DTYPES[element_name(value.type)].numpy)
     return not any(number.tobytes())
