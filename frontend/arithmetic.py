@@ -84,6 +84,8 @@ def binary(b: Builder, op: str, left: Operand, right: Operand, span: Span) -> Me
     if is_index(left.meaning) and is_index(right.meaning) and op == "/":
         hint = "`//` rounds down, cdiv(a, b) rounds up; write 1.0 for a float"
         raise error("HK209", "`/` does not divide indices or whole numbers", span, hint=hint)
+    if op in ("<<", ">>"):
+        _refuse_shift(left, right)
     if is_number(left.meaning) and is_number(right.meaning):
         return _fold(op, left, right, span)
     if is_index(left.meaning) and is_index(right.meaning):
@@ -279,6 +281,24 @@ def _refuse_non_values(op: str, operand: Operand) -> None:
         raise error("HK201", f"`{op}` takes numbers and tiles, not {describe(meaning)}", operand.span, hint=hint)
 
 
+def _refuse_shift(left: Operand, right: Operand) -> None:
+    """Raises `HkcError` for a shift whose amount is known and leaves nothing defined."""
+    meaning = right.meaning
+    amount = meaning.number if isinstance(meaning, Value) else meaning
+    if not isinstance(amount, int) or isinstance(amount, bool):
+        return
+    dtype = element_dtype(left.meaning) or element_dtype(meaning)
+    if amount < 0:
+        hint = "`>>` and `<<` are each other's opposite"
+        raise error("HK213", f"a shift by {amount}, a negative number", right.span, hint=hint)
+    untyped = is_number(left.meaning) and is_number(meaning)
+    bits = 64 if dtype is None else dtype.bits
+    if amount >= bits and not untyped and (dtype is None or dtype.kind in ("int", "uint")):
+        what = f"{dtype}, which has {bits} bits" if dtype else f"an index, which has {bits} bits"
+        hint = f"shift by 0 to {bits - 1}"
+        raise error("HK213", f"a shift by {amount} of {what}", right.span, hint=hint)
+
+
 def _fold(op: str, left: Operand, right: Operand, span: Span) -> Number:
     a, c = left.meaning, right.meaning
     assert is_number(a) and is_number(c)
@@ -294,8 +314,7 @@ def _fold(op: str, left: Operand, right: Operand, span: Span) -> Number:
     except ZeroDivisionError:
         raise error("HK213", "division by zero", right.span, hint="divide by a number other than 0") from None
     except (OverflowError, ValueError):
-        problem = "a shift by a negative number" if op in ("<<", ">>") else "the result is beyond the range of f64"
-        raise error("HK213", problem, span, hint="smaller numbers") from None
+        raise error("HK213", "the result is beyond the range of f64", span, hint="smaller numbers") from None
     if isinstance(value, int) and abs(value) >= 2**64:
         raise error("HK213", "the result has more than 64 bits", span, hint="compute with floats: 2.0, not 2")
     return value

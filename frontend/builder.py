@@ -92,12 +92,17 @@ class Builder:
             fit(value, DTYPES[kind.dtype], span)
         made = self.op("arith.constant", (), kind, span, value=value)
         made.extent = str(value) if isinstance(kind, IndexType) else None
+        made.number = value
         return made
 
     def spread(self, value: Value, shape: tuple[int, ...], span: Span) -> Value:
         """A scalar or tile as a tile of this shape, to which it must broadcast."""
         if isinstance(value.type, ScalarType):
-            return self.op("tensor.splat", [value], TileType(shape, value.type.dtype), span) if shape else value
+            if not shape:
+                return value
+            made = self.op("tensor.splat", [value], TileType(shape, value.type.dtype), span)
+            made.number = value.number
+            return made
         assert isinstance(value.type, TileType)
         missing = len(shape) - len(value.type.shape)
         if missing:
@@ -105,12 +110,16 @@ class Builder:
         assert isinstance(value.type, TileType)
         if value.type.shape == shape:
             return value
-        return self.tile_op("broadcast", [value], span, {}, TileType(shape, value.type.dtype))[0]
+        made = self.tile_op("broadcast", [value], span, {}, TileType(shape, value.type.dtype))[0]
+        made.number = value.number
+        return made
 
     def reshape(self, value: Value, shape: tuple[int, ...], span: Span) -> Value:
         """The same tile with dims of extent 1 added or removed."""
         assert isinstance(value.type, TileType)
-        return self.tile_op("reshape", [value], span, {}, TileType(shape, value.type.dtype))[0]
+        made = self.tile_op("reshape", [value], span, {}, TileType(shape, value.type.dtype))[0]
+        made.number = value.number
+        return made
 
 
 def fit(value: Number, dtype: DType, span: Span) -> None:

@@ -76,9 +76,9 @@ def cast_scalar(c: Expressions, x: Operand, target: DType, span: Span) -> Value:
     if source == target:
         return value
     if source.is_narrow or target.is_narrow:
-        raise error(
-            "HK204", f"only tiles are cast from {source} to {target}", x.span, hint="cast a tile of one element"
-        )
+        # Codes are made and read by the conversions of tiles alone.
+        tile = c.b.tile_op("cast", [c.b.spread(value, (1,), span)], span, {"x": x}, TileType((1,), target.name))[0]
+        return c.b.tile_op("item", [tile], span, {})[0]
     if source.is_float and target.is_float and source.bits == target.bits:
         value, source = c.b.op("arith.extf", [value], ScalarType("f32"), span), DTYPES["f32"]
     return c.b.op(f"arith.{_conversion(source, target)}", [value], ScalarType(target.name), span)

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NoReturn
 
-from hkc.dialects.types import IndexType, ScalarType
+from hkc.dialects.types import GlobalType, IndexType, ScalarType
 from hkc.frontend import syntax
 from hkc.frontend.expressions import Expressions
 from hkc.frontend.joins import Joint, as_type, assigned, carried_type, fits, joint_type, rebuilt, same
-from hkc.frontend.program import Block, Choice, Loop, Repeat, Step, Value
+from hkc.frontend.program import Block, Choice, Loop, Repeat, Step, Value, flat, read
 from hkc.frontend.scope import VARIABLE, Bound, Meaning, describe
 from hkc.support.errors import Diagnostic, HkcError, Note, error
 
@@ -167,8 +167,17 @@ class Control:
         side = self._side(carried.bound(arguments), statement.body)
         block = Block(tuple(side.ops), self._yielded(carried, side))
         test = Block(tuple(before), (condition,))
+        moved = zip(tested, arguments, block.yields, strict=True)
+        if not _can_change(test, {value for value, old, new in moved if new is not old}):
+            raise self._endless(statement.condition)
         self.b.ops.append(Repeat(carried.start(), tested, test, arguments, block, results, statement.span))
         self._after(carried, results, side)
+
+    def _endless(self, condition: syntax.Expr) -> HkcError:
+        read = [n for n in syntax.names(condition) if n in self.scope.names and self.scope.names[n].kind == VARIABLE]
+        which = " or ".join(f"`{n}`" for n in dict.fromkeys(read)) or "a variable that the condition reads"
+        message = "this loop never ends: it changes nothing that its condition reads"
+        return error("HK217", message, condition.span, hint=f"let it change {which}")
 
     def _carried(self, body: Sequence[syntax.Statement]) -> _Carried:
         """The variables that exist before a loop and are assigned in it, in the order of their first assignment."""
@@ -247,6 +256,14 @@ class Control:
         for name, bound in carried.bound(results).items():
             spoilt = side.names[name].meaning is None
             names[name] = Bound(None, VARIABLE, bound.span) if spoilt else bound
+
+
+def _can_change(test: Block, changed: set[Value]) -> bool:
+    """Whether a condition reads one of the values that its loop changes, or memory, which others may change."""
+    ops = list(flat(test.body))
+    if any(isinstance(v.type, GlobalType) for op in ops if op.name != "memref.dim" for v in op.operands):
+        return True
+    return not changed.isdisjoint(read(test))
 
 
 def conditional(x: Expressions, expr: syntax.Conditional) -> Meaning:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from hkc.frontend import syntax
 from hkc.frontend.scope import Meaning, suggestion
-from hkc.support.errors import Span, error
+from hkc.support.errors import Span, count, error
 
 if TYPE_CHECKING:
     from hkc.frontend.expressions import Expressions
@@ -46,7 +46,7 @@ class Function:
         if len(call.arguments) > len(self.parameters):
             raise error(
                 "HK211",
-                f"`{name}` takes {len(self.parameters)} arguments, not {len(call.arguments)}",
+                f"`{name}` takes {count(len(self.parameters), 'argument')}, not {len(call.arguments)}",
                 call.arguments[len(self.parameters)].span,
                 hint=self.spelling,
             )

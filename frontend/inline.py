@@ -12,8 +12,8 @@ from hkc.frontend.carriers import dtype_of, pack, unpack
 from hkc.frontend.codes import CALLS, NESTING
 from hkc.frontend.constants import refuse_taken
 from hkc.frontend.program import Block, Combine, Value, flat
-from hkc.frontend.scope import VARIABLE, Bound, Meaning, Silenced, describe, is_number, suggestion
-from hkc.support.errors import Diagnostic, HkcError, Note, Span, error
+from hkc.frontend.scope import VARIABLE, Bound, Meaning, Silenced, is_number, listed, suggestion
+from hkc.support.errors import Diagnostic, HkcError, Note, Span, count, error
 
 if TYPE_CHECKING:
     from hkc.frontend.expressions import Expressions
@@ -50,7 +50,7 @@ class Inliner:
             hint = suggestion(name, self.functions) or "define it above: def combine(a, b):"
             raise error("HK301", "a function of this file is needed here", place.span, hint=hint)
         if len(function.parameters) != 2 * len(parts):
-            message = f"`{name}` takes {len(function.parameters)} values, but is given {2 * len(parts)}"
+            message = f"`{name}` takes {count(len(function.parameters), 'value')}, but is given {2 * len(parts)}"
             notes = (Note("defined here", function.span),)
             hint = f"it takes {len(parts)} of the left part, then {len(parts)} of the right"
             raise error("HK211", message, place.span, notes=notes, hint=hint)
@@ -81,8 +81,8 @@ class Inliner:
         ]
         given = tuple(v for v in values if isinstance(v, Value))
         if len(given) != len(results) or [v.type for v in given] != list(wanted):
-            expected = ", ".join(describe(Value(kind, place.span)) for kind in wanted)
-            got = ", ".join(describe(v) for v in (*values, *results[len(wanted) :])) or "nothing"
+            expected = listed([Value(kind, place.span) for kind in wanted])
+            got = listed([*values, *(r for r in results[len(wanted) :] if r is not None)])
             name = place.name if isinstance(place, syntax.Name) else ""
             hint = "a result for each tile, of its dtype"
             raise error("HK207", f"`{name}` must give {expected}, not {got}", place.span, hint=hint)
@@ -100,7 +100,7 @@ class Inliner:
         hint = f"{name}({', '.join(parameters)})"
         notes = (Note(f"`{name}` is defined here", function.span),)
         if len(given) > len(parameters):
-            message = f"`{name}` takes {len(parameters)} arguments, not {len(given)}"
+            message = f"`{name}` takes {count(len(parameters), 'argument')}, not {len(given)}"
             raise error("HK211", message, call.arguments[len(parameters)].span, notes=notes, hint=hint)
         bound = dict(zip(parameters, given, strict=False))
         for word, (keyword, meaning) in named.items():

@@ -60,7 +60,8 @@ Rules that hold everywhere:
   what is to be skipped.
 * Several values can have one name: `pair = (a, b)`, `pair[0]`, `a, b = pair`. Functions take and return them, and they
   change in loops and branches as single values do.
-* Shifts by the width of the dtype or more are not defined.
+* Shifts by the width of the dtype or more, or by negative numbers, are not defined; amounts known at compile time are
+  refused.
 * Subnormal numbers are kept by everything except matrix products, which may take them for 0.
 
 A kernel with most of this, which a test checks and runs:

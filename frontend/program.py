@@ -27,12 +27,13 @@ class Value:
     """What one op computes, or an argument. `span` is the expression that gives it its type.
 
     `extent` is the text of an index that depends only on dims, scalar arguments and constants (`cdiv(M, 128)`), or the
-    name of an integer argument.
+    name of an integer argument. `number` is what all its elements are, where that is written in the kernel.
     """
 
     type: Type
     span: Span
     extent: str | None = None
+    number: int | float | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -192,6 +193,21 @@ def flat(body: Iterable[Step]) -> Iterator[Op]:
                 yield from flat((*before.body, *block.body))
             case _:
                 yield step
+
+
+def read(block: Block) -> Iterator[Value]:
+    """All values that a block's steps take and that it gives at its end, those of inner blocks included."""
+    yield from block.yields
+    for step in block.body:
+        match step:
+            case Loop(bounds=bounds, initial=initial, block=inner):
+                yield from (*bounds, *initial, *read(inner))
+            case Choice(condition=condition, then=then, otherwise=otherwise):
+                yield from (condition, *read(then), *read(otherwise))
+            case Repeat(initial=initial, before=before, block=inner):
+                yield from (*initial, *read(before), *read(inner))
+            case Op(operands=operands):
+                yield from operands
 
 
 def _operands(body: Iterable[Step], role: str) -> Iterator[Value]:

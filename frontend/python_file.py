@@ -14,7 +14,7 @@ from typing import Any
 
 from hkc.frontend import syntax
 from hkc.frontend.codes import FILE_BYTES, SPLIT_FILE
-from hkc.frontend.library import OPTIONS, WORDS
+from hkc.frontend.library import OPTIONS, STAR, WORDS
 from hkc.frontend.parse import limit_depth
 from hkc.frontend.python import LANGUAGE, MODULE, PREDEFINED, Code, Reader, Unknown, Word
 from hkc.support.dtypes import DTYPES
@@ -81,6 +81,8 @@ class _Scope:
         match node:
             case ast.Import(names=names):
                 self.names |= {a.asname or a.name.split(".")[0]: MODULE for a in names}
+            case ast.ImportFrom(module="hkc.language", names=[ast.alias(name="*")]):
+                self.names |= {name: _word(name) for name in STAR}
             case ast.ImportFrom(module=module, names=names):
                 self.names |= {a.asname or a.name: _imported(module, a.name) for a in names}
             case (

@@ -9,8 +9,8 @@ from hkc.dialects.types import IndexType
 from hkc.frontend import arithmetic, syntax
 from hkc.frontend.expressions import Expressions
 from hkc.frontend.program import Value
-from hkc.frontend.scope import Meaning, Operand, count
-from hkc.support.errors import error
+from hkc.frontend.scope import Meaning, Operand
+from hkc.support.errors import count, error
 
 SPELLING = "for k in range(start, stop, step):"
 

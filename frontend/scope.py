@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TypeGuard, Union
@@ -144,9 +144,10 @@ def describe(meaning: Meaning) -> str:
     return f"the number {meaning}"
 
 
-def count(number: int, what: str) -> str:
-    """`1 name`, `2 names`."""
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+def listed(meanings: Sequence[Meaning]) -> str:
+    """How messages speak of what a function gives or takes: one value, or how many they are and which."""
+    told = ", ".join(map(describe, meanings))
+    return f"{len(meanings)} values ({told})" if len(meanings) > 1 else told or "nothing"
 
 
 def is_number(meaning: Meaning) -> TypeGuard[Number]:

@@ -13,8 +13,8 @@ from hkc.frontend.functions import FUNCTIONS
 from hkc.frontend.grid import Grid
 from hkc.frontend.inline import Inliner
 from hkc.frontend.joins import assigned
-from hkc.frontend.scope import VARIABLE, Bound, Meaning, Operand, Scope, Silenced, count
-from hkc.support.errors import Diagnostic, HkcError, Note, error
+from hkc.frontend.scope import VARIABLE, Bound, Meaning, Operand, Scope, Silenced
+from hkc.support.errors import Diagnostic, HkcError, Note, count, error
 
 
 class Statements:

@@ -53,9 +53,11 @@ class declare:  # noqa: N801
 
 
 def __getattr__(name: str) -> Any:
-    from hkc.frontend.library import OPTIONS, WORDS
+    from hkc.frontend.library import OPTIONS, STAR, WORDS
     from hkc.support.dtypes import DTYPES
 
+    if name == "__all__":
+        return sorted(STAR)
     word = name.removesuffix("_")
     if word not in WORDS and word not in DTYPES and word not in OPTIONS:
         raise AttributeError(f"the language has no `{name}`")

@@ -86,7 +86,7 @@ def _lower_kernel(function: Any, chip: Chip, prints: list[Print]) -> None:
 def _argument_types(kind: Any) -> list[Any]:
     if isinstance(kind, ir.MemRefType):
         return [ir.Type.parse("!llvm.ptr<1>"), *([build.int_type(64)] * (2 * kind.rank))]
-    return [build.int_type(64) if isinstance(kind, ir.IndexType) else kind]
+    return [build.int_type(64) if isinstance(kind, ir.IndexType) else build.carrier(kind)]
 
 
 def _bind_arguments(low: TileLowering, old: Any, new: Any) -> None:

@@ -23,6 +23,7 @@ from hkc.dialects.define import (
 )
 from hkc.dialects.tile.atomics import KINDS, combine_at
 from hkc.dialects.types import GlobalType, IndexType, ScalarType, TileType, extents
+from hkc.support.errors import count
 
 INDICES = ("i32", "i64")
 """Dtypes of an index tile."""
@@ -37,8 +38,8 @@ def _check(
         raise Mismatch(f"axis {axis} does not exist in {tensor}", ("axis",), code="HK206", hint=hint)
     if len(offsets) != len(tensor.dims) - 1:
         raise Mismatch(
-            f"`{what}` along axis {axis} of {tensor} needs {len(tensor.dims) - 1} offsets, one per other dim, "
-            f"but {len(offsets)} are given",
+            f"`{what}` along axis {axis} of {tensor} needs {count(len(tensor.dims) - 1, 'offset')}, one per other dim, "
+            f"not {len(offsets)}",
             ("offsets",),
             code="HK206",
             hint="the index tile stands for the offset along `axis`",

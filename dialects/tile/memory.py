@@ -8,6 +8,7 @@ import numpy as np
 
 from hkc.dialects.define import GLOBAL, INDEX, SCALAR, TILE, Mismatch, operand, result, tile_op
 from hkc.dialects.types import GlobalType, IndexType, ScalarType, TileType, extents
+from hkc.support.errors import count
 
 
 def window(sizes: tuple[int, ...], offsets: tuple[int, ...], shape: tuple[int, ...]) -> tuple[Any, Any]:
@@ -23,7 +24,7 @@ def check_window(what: str, tensor: GlobalType, offsets: tuple[IndexType, ...], 
     """The rule between a tensor, the offsets of a window in it and the tile that covers the window."""
     if len(offsets) != len(tensor.dims):
         raise Mismatch(
-            f"`{what}` needs {len(tensor.dims)} offsets for {tensor}, but {len(offsets)} are given",
+            f"`{what}` needs {count(len(tensor.dims), 'offset')} for {tensor}, not {len(offsets)}",
             ("offsets",),
             hint="one for each dim, 0 where the tile begins with the tensor",
             code="HK206",

@@ -64,7 +64,7 @@ class Random:
             raise Mismatch(f"`random` gives u32 or f32, not {d}", ("shape",), code="HK204")
         if not len(d.shape) <= len(offsets) <= WORDS:
             raise Mismatch(
-                f"`random` needs {len(d.shape)} to {WORDS} offsets for a tile of {d}, but {len(offsets)} are given",
+                f"`random` needs {len(d.shape)} to {WORDS} offsets for a tile of {d}, not {len(offsets)}",
                 ("offsets",),
                 code="HK206",
                 hint="an offset per dim; more in front tell apart what is drawn elsewhere",

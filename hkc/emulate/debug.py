@@ -6,7 +6,7 @@ These observers write text to a stream. A group is the waves that execute an ins
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TextIO
 
 import numpy as np
@@ -220,10 +220,15 @@ def _dump(state: State, row: int, text: str, found: re.Match[str]) -> list[str]:
             return [f"  {text}: not all in one allocation; it begins {state.memory.near(address)}"]
         space, at = held.space, address - held.base
     written = np.ones(end - first, np.bool_) if space.complete else space.valid[at : at + end - first].view(np.bool_)
-    data = space.data[at : at + end - first].tolist()
-    shown = [f"{byte:02x}" if known else "--" for byte, known in zip(data, written.tolist(), strict=True)]
-    words = ["".join(shown[i : i + 4]) for i in range(0, len(shown), 4)]
+    words = _words(space.data[at : at + end - first].tolist(), written.tolist())
     return [f"  {text}", *(f"    {first + 4 * i:#06x}: {' '.join(words[i : i + 4])}" for i in range(0, len(words), 4))]
+
+
+def _words(data: Sequence[int], written: Iterable[bool]) -> list[str]:
+    """Bytes in hexadecimal, four of them as the word that a register holds after a load; dashes where none was
+    written."""
+    shown = [f"{byte:02x}" if known else "--" for byte, known in zip(data, written, strict=True)]
+    return ["".join(reversed(shown[i : i + 4])) for i in range(0, len(shown), 4)]
 
 
 class Watch(Observer):
@@ -264,6 +269,6 @@ class Watch(Observer):
         self.reached = True
         new = state.memory.read(self._first, self._size)
         by, name = access.by, self._name or f"{self._first:#x}"
-        change = f"{self._old.hex(' ', -4)} -> {new.hex(' ', -4)}"
+        change = " -> ".join(" ".join(_words(data, [True] * self._size)) for data in (self._old, new))
         self._stream.write(f"{name}: {change} by wave {wave}, lane {lane} at {by.address:#x}: {by.text}\n")
         self._old = new

@@ -24,6 +24,11 @@ _MACHINE = 0xFF  # EF_AMDGPU_MACH
 _FEATURES = {"xnack": 8, "sramecc": 10}  # EF_AMDGPU_FEATURE_…_V4: two bits each, from this one on
 _SETTINGS = ("not supported", "any", "off", "on")
 _METADATA_NOTE = ("AMDGPU", 32)
+_WRITTEN = {
+    "amdhsa.target": "in assembly text, add `amdhsa.target: amdgcn-amd-amdhsa--CHIP`, with the chip's name, between "
+    "`.amdgpu_metadata` and `.end_amdgpu_metadata`",
+}
+"""How a key that assembly text often forgets is written."""
 _T = TypeVar("_T")
 
 
@@ -145,7 +150,8 @@ def _metadata(elf: Elf) -> dict[str, Any]:
             if isinstance(found, dict):
                 return found
             raise error("HK604", f"the metadata note holds a {type(found).__name__} in place of a map")
-    raise error("HK604", "the code object has no metadata note")
+    hint = "write `.amdgpu_metadata`, the kernels' `amdhsa.kernels:` in YAML, and `.end_amdgpu_metadata`"
+    raise error("HK604", "the code object has no metadata note", hint=hint)
 
 
 def processor(target: str) -> str:
@@ -218,7 +224,8 @@ def _get(holder: Mapping[str, Any], key: str, kind: type[_T], default: _T | None
     """The value under `key`. Numbers in code objects are sizes and counts, thus never negative."""
     value = holder.get(key, default)
     if not isinstance(value, kind) or (isinstance(value, int) and value < 0):
-        raise error("HK604", f"metadata: `{key}` is {value!r} in place of a {kind.__name__}")
+        found = f"is {value!r} in place of a {kind.__name__}" if key in holder else "is missing"
+        raise error("HK604", f"metadata: `{key}` {found}", hint=_WRITTEN.get(key))
     return value
 
 

@@ -88,6 +88,11 @@ class HkcBug(Exception):
         return f"internal error: {self.message}{saved}"
 
 
+def count(number: int, what: str) -> str:
+    """`1 name`, `2 names`."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
 def error(code: str, message: str, *spans: Span, notes: tuple[Note, ...] = (), hint: str | None = None) -> HkcError:
     """An `HkcError` with a single diagnostic."""
     return HkcError(Diagnostic(code, message, spans, notes, hint))

@@ -89,7 +89,7 @@ def test_looking_into_a_run(hkc: Command, tmp_path: Path) -> None:
     )  # fmt: skip
     assert outcome.code == 0
     assert "  exec ffffffffffffffff" in outcome.err and "v0 [ 0]" in outcome.err
-    assert "C[5]: 0000c07f -> " in outcome.err
+    assert "C[5]: 7fc00000 -> " in outcome.err
     assert len(trace.read_text().splitlines()) > 50
 
 

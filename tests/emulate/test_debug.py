@@ -103,8 +103,8 @@ def test_a_breakpoint_shows_lds_and_memory(arch: str) -> None:
     lines = ("ds_write_b32 v2, v0", "s_waitcnt lgkmcnt(0)", "s_nop 0", "s_endpgm")
     where = Program.load(assemble(lines, arch)).instructions[2].address
     made.run(*lines, observers=[Break(where, out, show=["lds[0:22]", f"{at:#x}[4:12]"])])
-    assert "0x0000: 00010000 01010000 02010000 03010000\n    0x0010: -------- --" in out.getvalue()
-    assert "0x0004: 01000000 02000000" in out.getvalue()
+    assert "0x0000: 00000100 00000101 00000102 00000103\n    0x0010: -------- --" in out.getvalue()
+    assert "0x0004: 00000001 00000002" in out.getvalue()
 
 
 def test_a_watch(arch: str) -> None:
@@ -117,4 +117,4 @@ def test_a_watch(arch: str) -> None:
     place = Watch(element, out, "C[261]")
     run(compile_ir(ADD, arch), a, b, c, 300, grid=2, block=256, observers=[place])
     (line,) = out.getvalue().splitlines()
-    assert line.startswith("C[261]: 00000000 -> 00004040 by wave 4, lane 5 at 0x")
+    assert line.startswith("C[261]: 00000000 -> 40400000 by wave 4, lane 5 at 0x")

@@ -19,6 +19,7 @@ from hkc.frontend.check import check
 from hkc.frontend.manual import made
 from hkc.frontend.parse import parse
 from hkc.frontend.python import read_function
+from hkc.frontend.python_file import read_file
 from hkc.support.errors import HkcError, Source
 from hkc.support.worker import call
 from hkc.targets.chip import names
@@ -215,6 +216,24 @@ def test_tune_parameters_and_constants(tmp_path: Path) -> None:
     program = check(read_function(module_of(path).k.function), {"B": "32"})
     assert dict(program.constants) == {"B": 32, "NEG": -2.5, "LOW": -math.inf}
     assert program.candidates == (("B", (32, 64)),)
+
+
+@pytest.mark.parametrize("name", ["softmax", "attention"])
+def test_all_names_can_be_imported_at_once(name: str, tmp_path: Path) -> None:
+    """Run and read, the file means the same; outside of kernels, Python's own names stay what they are."""
+    path, twin = ROOT / "examples" / f"{name}.py", tmp_path / "twin.py"
+    text = re.sub(r"(?m)^from hkc.language import (\([^)]*\)|.*)", STAR_LINE, path.read_text())
+    assert STAR_LINE in text and text.count("hkc.language") == 1
+    twin.write_text(f"{text}\nMOST = max(3, 4)\n")
+    module = module_of(twin)
+    (kernel,) = kernels(module)
+    wanted = call("hkc.frontend.emit:text", check(read_function(kernels(module_of(path))[0].function)))
+    for file in (read_function(kernel.function), read_file(Source(str(twin), twin.read_text()))):
+        assert call("hkc.frontend.emit:text", check(file)) == wanted
+    assert module.MOST == 4
+
+
+STAR_LINE = "from hkc.language import *"
 
 
 def test_the_names_do_nothing_outside_of_kernels() -> None:

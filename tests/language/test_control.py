@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from interpret import result
+from interpret import checked, interpret, result
 
 
 def counted(body: str, **scalars: int) -> int:
@@ -223,3 +223,21 @@ store(OUT, [i * 16], t)
 """
     found = result(body, shape=(48,), L=lengths)
     assert (found.reshape(3, 16) == lengths[:, None]).all()
+
+
+def test_a_loop_may_wait_for_memory() -> None:
+    """What stands in memory, other workgroups may change: a condition that reads it depends on nothing else."""
+    head = "def left(A):\n    return item(fetch_add(A, [0], full[i32, 1](-1)))"
+    body = "n = 0\nwhile left(A) > 0:\n    n += 3\nstore(OUT, [0], full[i64, 1](cast(n, i64)))"
+    text = f"{head}\nkernel k(A: global[i32, N], OUT: global[i64, M]):\n" + "\n".join(
+        f"    {line}" for line in body.split("\n")
+    )
+    found = interpret(text, {"A": np.array([4], np.int32), "OUT": np.zeros(1, np.int64)})
+    assert found["OUT"][0] == 12 and found["A"][0] == -1
+    checked("kernel k(A: global[i32, N]):\n    while item(load(A, [0], [1])) == 0:\n        print(1)\n")
+
+
+def test_a_loop_may_change_what_its_condition_reads_in_a_branch_or_a_loop() -> None:
+    inner = "n = x\nwhile n > 0:\n    {}\n        n = n - 1"
+    assert counted(inner.format("if n > 2:") + "\n    else:\n        n = n - 2", x=7) == 0
+    assert counted(inner.format("for i in range(0, 3, 1):"), x=7) == -2

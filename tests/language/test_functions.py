@@ -348,3 +348,17 @@ def test_candidates_and_constraints() -> None:
     assert [admits(program.constraints, program.constants, {"BM": n}) for n in (32, 128)] == [True, False]
     with pytest.raises(HkcError, match="BK = 16, BM = 128"):
         checked(text, BM=128)
+
+
+@pytest.mark.parametrize("dtype", [d for d in DTYPES if DTYPES[d].is_narrow])
+def test_scalars_of_narrow_floats(dtype: str) -> None:
+    """A number of a launch, or one that is written, and back from f32 into one."""
+    kind = DTYPES[dtype].numpy
+    for number in (0.5, 2.0):
+        body = f"""
+made = cast(2.0 * cast(s, f32), {dtype})
+x = cast(s, f32) + cast(made, f32) + cast(cast(2, {dtype}), f32)
+store(OUT, [0], full[f32, 16](x) * cast(full[{dtype}, 16](made), f32))"""
+        found = result(body, scalars=f"s: {dtype}", s=number)
+        wide = float(np.array(number).astype(kind))
+        np.testing.assert_array_equal(found, np.full(16, (3 * wide + 2) * 2 * wide, np.float32))

@@ -130,6 +130,8 @@ def test_damaged_metadata(compiled):
     for old, new in ((b"amdhsa.target", b"amdhsa.tarnot"), (b".symbol", b".symbox"), (b".vgpr_count", b".vgpr_cOunt")):
         assert code_of(compiled.hsaco.replace(old, new)) == "HK604"
     assert code_of(compiled.hsaco.replace(b"AMDGPU\0", b"AMDGPX\0")) == "HK604"
+    with pytest.raises(HkcError, match=r"`amdhsa.target` is missing\nhint: .* add `amdhsa.target: amdgcn-amd-amdhsa--"):
+        CodeObject.parse(compiled.hsaco.replace(b"amdhsa.target", b"amdhsa.tarpit"))
     assert code_of(compiled.hsaco.replace(b"\xa7copy.kd", b"\xa7cOpy.kd")) == "HK605"
 
 
