@@ -44,6 +44,8 @@ class Form:
 def walk(root: Any) -> list[Any]:
     """Every operation under `root`, each before the ones inside it; a list, so that ops may be erased on the way."""
     found: list[Any] = []
+    if not len(root.operation.regions):
+        return found
 
     def visit(op: Any) -> Any:
         found.append(op)

@@ -299,11 +299,11 @@ def described_forms() -> list[tuple[str, str]]:
 
 def translate(module: Module) -> Assembly:
     """The LLVM IR of a module that is in the LLVM dialect throughout."""
-    from hkc.support.mlir import llvm, passmanager
+    from hkc.support.mlir import llvm, run_passes
 
     if "llvm" not in module.forms:
         raise HkcBug("a module that is not all LLVM can't be translated")
-    passmanager.PassManager.parse(f"builtin.module({LINES})").run(module.ir.operation)
+    run_passes(module.ir, LINES)
     return Assembly(llvm.translate_module_to_llvmir(module.ir.operation), module.chip)
 
 

@@ -17,17 +17,18 @@ from hkc.passes.plan_registers import AGPRS
 from hkc.passes.requests import requested
 from hkc.passes.select_layouts import WAVES
 from hkc.support.errors import Note
-from hkc.support.mlir import ir, passmanager
+from hkc.support.mlir import ir, run_passes
 from hkc.targets.chip import FEATURES, Chip
 
 ALLOC = "hkc_wave.lds_alloc"
 
 CONVERSIONS = (
-    "builtin.module(canonicalize,cse,convert-scf-to-cf,convert-math-to-llvm,convert-ub-to-llvm,convert-vector-to-llvm,"
+    "cse,canonicalize,cse,convert-scf-to-cf,convert-math-to-llvm,convert-ub-to-llvm,convert-vector-to-llvm,"
     "convert-arith-to-llvm{index-bitwidth=64},convert-cf-to-llvm{index-bitwidth=64},"
     "convert-func-to-llvm{index-bitwidth=64 use-bare-ptr-memref-call-conv=true},"
-    "reconcile-unrealized-casts,canonicalize,cse)"
+    "reconcile-unrealized-casts,canonicalize,cse"
 )
+"""What each lane's own lowering repeats goes before `canonicalize`, which takes longest by far."""
 
 UNUSED_INPUTS = (
     "dispatch-id", "dispatch-ptr", "queue-ptr", "implicitarg-ptr", "heap-ptr", "hostcall-ptr", "lds-kernel-id",
@@ -68,7 +69,7 @@ class LowerWaveToRocdl(Pass):
             _lower_function(function, b)
         if lds:
             _declare_lds(module, lds)
-        passmanager.PassManager.parse(CONVERSIONS).run(module.operation)
+        run_passes(module, CONVERSIONS)
         for function in kernels(module):
             _mark_kernel(function, _waves(function), chip)
 

@@ -23,7 +23,7 @@ from hkc.passes.select_layouts import WAVES
 from hkc.passes.swizzle_lds import ALIGNMENT
 from hkc.passes.trip_order import MFMA
 from hkc.passes.trips import Parts, Trips
-from hkc.support.mlir import ir, passmanager
+from hkc.support.mlir import ir, run_passes
 from hkc.targets.chip import Chip
 
 FETCH = "hkc_wave.buffer_load"
@@ -37,7 +37,7 @@ MEMORY = 1500
 """Clocks of a trip within which a copy that begins with it is likely to arrive: caches take some 700, HBM up to twice
 as many."""
 
-TIDY = "builtin.module(canonicalize,cse)"
+TIDY = "canonicalize,cse"
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class PipelineLoops(Pass):
     gives: ClassVar[frozenset[str]] = frozenset({"pipelined"})
 
     def run(self, module: Any, chip: Chip) -> None:
-        passmanager.PassManager.parse(TIDY).run(module.operation)
+        run_passes(module, TIDY)
         for function in kernels(module):
             if ir.StringAttr(function.attributes[ENTRY]).value == "aligned":
                 _run(function, chip)
@@ -104,8 +104,9 @@ def _run(function: Any, chip: Chip) -> None:
         why = "no loop of this kernel brings tiles through LDS in a way that can go ahead of its trips"
         _refuse(function, requested(function, "stages"), why, "leave it out")
     used = _lds_end(function)  # no loop needs its copies while another runs: all have them in the same place
+    carried = Peak(function).carried
     for op, parts in found:
-        _pipeline(function, op, parts, used, chip)
+        _pipeline(function, op, parts, used, carried, chip)
 
 
 def _split(loop: Any) -> Parts | None:
@@ -183,7 +184,7 @@ def _buffers(parts: Parts) -> list[Any]:
     return list(dict.fromkeys(op.operands[BUFFER[op.name]] for op in filling))
 
 
-def _pipeline(function: Any, loop: Any, parts: Parts, used: int, chip: Chip) -> None:
+def _pipeline(function: Any, loop: Any, parts: Parts, used: int, carried: int, chip: Chip) -> None:
     stages, buffers = requested(function, "stages"), _buffers(parts)
     if _overlap(buffers):
         _refuse(function, stages, "buffers of its loop share bytes of LDS", "leave it out, or use smaller tiles")
@@ -197,7 +198,7 @@ def _pipeline(function: Any, loop: Any, parts: Parts, used: int, chip: Chip) -> 
             function, stages, f"it needs {needed} bytes of LDS, and {chip.name} has {chip.lds.bytes}", "fewer stages"
         )
         return
-    if stages is None and (reason := _too_many_registers(function, parts, chip)):
+    if stages is None and (reason := _too_many_registers(function, parts, carried, chip)):
         explain(function, loop, "loop", Option(f"tiles don't come in ahead: {reason}"))
         return
     if distance:
@@ -216,13 +217,14 @@ def _distance(function: Any, parts: Parts, needed: int, chip: Chip) -> int:
     return 2 if parts.copies and sharing > 1 and clocks < MEMORY and needed <= chip.lds.bytes else 1
 
 
-def _too_many_registers(function: Any, parts: Parts, chip: Chip) -> str | None:
-    """Why a wave has no registers for tiles on their way, beside what its loops carry anyway; None where it has. A tile
-    may be there twice: as it is written, and as the next one comes. (Operands come and go as there is room.)"""
+def _too_many_registers(function: Any, parts: Parts, carried: int, chip: Chip) -> str | None:
+    """Why a wave has no registers for tiles on their way, beside what its loops carry anyway (`carried`); None where it
+    has. A tile may be there twice: as it is written, and as the next one comes. (Operands come and go as there is
+    room.)"""
     waves = ir.IntegerAttr(function.attributes[WAVES]).value
     limit = budget(waves, chip, requested(function, "waves_per_eu"))
     fetched = sum(registers(result) for op in parts.ahead if _fetches(op) for result in op.results)
-    needed = Peak(function).carried + ADDRESSES + 2 * fetched
+    needed = carried + ADDRESSES + 2 * fetched
     return f"they would take {2 * fetched} registers, {needed} with all others of {limit}" if needed > limit else None
 
 

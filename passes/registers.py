@@ -34,7 +34,7 @@ def budget(waves: int, chip: Chip, occupancy: int | None = None) -> int:
 
 
 class _Alive:
-    """Values that are alive, and the registers that they take together."""
+    """Values in registers that are alive, and how many they take together."""
 
     def __init__(self, values: Iterable[Any]) -> None:
         self.values: dict[Any, int] = {}
@@ -43,9 +43,9 @@ class _Alive:
 
     def add(self, values: Iterable[Any]) -> None:
         for value in values:
-            if value not in self.values and not _free(value):
-                self.values[value] = registers(value)
-                self.size += self.values[value]
+            if value not in self.values and (size := registers(value)) and not _free(value):
+                self.values[value] = size
+                self.size += size
 
     def remove(self, values: Iterable[Any]) -> None:
         for value in values:

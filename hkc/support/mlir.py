@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
+import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -30,7 +31,8 @@ WHEEL = "torch-mlir==20261001"
 _PARTS = ("ir", "passmanager", "rewrite")
 __all__ = [
     "UNNAMED", "Message", "Place", "announce", "arith", "cf", "context", "ext", "func", "gpu", "ir", "irdl", "llvm",
-    "math", "memref", "messages", "passmanager", "places", "rewrite", "rocdl", "root", "scf", "tensor", "vector",
+    "math", "memref", "messages", "passmanager", "places", "rewrite", "rocdl", "root", "run_passes", "scf", "tensor",
+    "vector",
 ]  # fmt: skip
 
 
@@ -68,6 +70,14 @@ def context() -> ir.Context:
     made = _import("ir").Context()
     made.enable_multithreading(False)
     return made
+
+
+def run_passes(module: Any, names: str) -> None:
+    """Run passes of MLIR, such as `"canonicalize,cse"`. What they leave is verified only with `HKC_DEBUG=1`: that takes
+    as long as the passes, and the pipeline does it at the end of each stage."""
+    manager = _import("passmanager").PassManager.parse(f"builtin.module({names})")
+    manager.enable_verifier(os.environ.get("HKC_DEBUG") == "1")
+    manager.run(module.operation)
 
 
 def announce(dialect: str) -> None:
