@@ -71,7 +71,8 @@ def kernels(module: Any) -> list[Any]:
     return [op for op in module.body.operations if "hkc.kernel" in op.operation.attributes]
 
 
-def _values(op: Any) -> Iterator[Any]:
+def values(op: Any) -> Iterator[Any]:
+    """An op's results and the arguments of its blocks."""
     yield from op.results
     for region in op.regions:
         for block in region:
@@ -80,7 +81,7 @@ def _values(op: Any) -> Iterator[Any]:
 
 def unfit(op: Any) -> str | None:
     """Which layout is none, or does not fit its tile, among those that an op gives its results and block arguments."""
-    for value in _values(op):
+    for value in values(op):
         text = layout_text(value.type) if isinstance(value.type, ir.RankedTensorType) else None
         try:
             if text is not None and not DistributedLayout.parse(text).covers(tuple(value.type.shape)):
@@ -91,7 +92,7 @@ def unfit(op: Any) -> str | None:
 
 
 def _without_layout(op: Any) -> str | None:
-    for value in _values(op):
+    for value in values(op):
         if isinstance(value.type, ir.RankedTensorType) and layout_text(value.type) is None:
             return f"{value.type} has no layout"
     return unfit(op)
@@ -128,6 +129,19 @@ def _foreign(op: Any) -> str | None:
     return None if op.name.split(".")[0] in ("llvm", "rocdl", "builtin") else "not an LLVM op"
 
 
+def single(type: Any, of_64_bits: bool = False) -> bool:
+    """Whether a type is a vector of one element, or of one number of 64 bits."""
+    if not isinstance(type, ir.VectorType) or type.shape != [1]:
+        return False
+    element = type.element_type
+    wide = isinstance(element, ir.F64Type) or (isinstance(element, ir.IntegerType) and element.width == 64)
+    return wide or not of_64_bits
+
+
+def _single_left(op: Any) -> str | None:
+    return next((f"{v.type} is left" for v in values(op) if single(v.type, of_64_bits=True)), None)
+
+
 FORMS = {
     f.name: f
     for f in (
@@ -144,5 +158,6 @@ FORMS = {
         Form("synchronised", "LDS accesses of different waves are ordered by barriers and waits.", lambda op: None),
         Form("rocdl", "No op of ours is left.", _from("hkc_tile.", "hkc_wave.")),
         Form("llvm", "Everything is in the LLVM and ROCDL dialects.", _foreign),
+        Form("scalars", "No vector has one number of 64 bits only.", _single_left),
     )
 }

@@ -157,6 +157,7 @@ def stages() -> dict[str, tuple[Pass, ...]]:
     from hkc.passes.place_waits import PlaceWaits
     from hkc.passes.plan_registers import PlanRegisters
     from hkc.passes.read_arguments_late import ReadArgumentsLate
+    from hkc.passes.scalarize_vectors import ScalarizeVectors
     from hkc.passes.schedule_waves import ScheduleWaves
     from hkc.passes.select_layouts import SelectLayouts
     from hkc.passes.split_entries import SplitEntries
@@ -186,7 +187,7 @@ def stages() -> dict[str, tuple[Pass, ...]]:
             PlanRegisters(),
             PlaceWaits(),
         ),
-        "rocdl": (LowerWaveToRocdl(),),
+        "rocdl": (LowerWaveToRocdl(), ScalarizeVectors()),
     }
 
 
@@ -301,8 +302,8 @@ def translate(module: Module) -> Assembly:
     """The LLVM IR of a module that is in the LLVM dialect throughout."""
     from hkc.support.mlir import llvm, run_passes
 
-    if "llvm" not in module.forms:
-        raise HkcBug("a module that is not all LLVM can't be translated")
+    if missing := {"llvm", "scalars"} - module.forms:
+        raise HkcBug(f"a module without the forms {', '.join(sorted(missing))} can't be translated")
     run_passes(module.ir, LINES)
     return Assembly(llvm.translate_module_to_llvmir(module.ir.operation), module.chip)
 

@@ -27,7 +27,7 @@ def as_kernel(lines: list[str]) -> str:
     """A module of these lines. Lines without a function become the body of a kernel: its free values are arguments,
     and what nobody uses is kept alive by an unknown op."""
     text = re.sub(r"\n\s+:", " :", "\n".join(lines))
-    if "func.func" in text:
+    if "func.func" in text or "llvm.func" in text:
         return text
     body = text.splitlines()
     aliases = [line for line in body if line.startswith("#")]

@@ -66,6 +66,10 @@ TWINS: dict[str, tuple[str, str]] = {
     "waves": ('func.func @f() {\n"hkc_wave.barrier"() : () -> ()\nreturn\n}', tiles("")),
     "rocdl": (EMPTY, 'func.func @f() {\n"hkc_wave.barrier"() : () -> ()\nreturn\n}'),
     "llvm": ("llvm.func @f() {\nllvm.return\n}", EMPTY),
+    "scalars": (
+        "llvm.func @f(%x: vector<1xi32>, %y: vector<2xi64>) {\nllvm.return\n}",
+        "llvm.func @f(%x: vector<1xi64>) {\nllvm.return\n}",
+    ),
 }
 """By form: a module of which it holds, and one of which it does not."""
 
