@@ -115,9 +115,11 @@ def inverse(b: Builder, op: str, operand: Operand, span: Span) -> Meaning:
             return not meaning
         ones: Number = True
     else:
-        ones = True if element_dtype(meaning) == DTYPES["bool"] else -1
-        if ones and (dtype := element_dtype(meaning)) is not None and dtype.kind == "uint":
-            ones = 2**dtype.bits - 1
+        dtype = element_dtype(meaning)
+        if isinstance(meaning, float) or (dtype is not None and dtype.is_float):
+            hint = "`-` is minus; the bits are in bitcast(x, i32)"
+            raise error("HK204", f"`~` takes integers and bools, not {dtype or 'floats'}", span, hint=hint)
+        ones = True if dtype == DTYPES["bool"] else 2**dtype.bits - 1 if dtype and dtype.kind == "uint" else -1
     return binary(b, "^", operand, Operand(ones, operand.expr), span)
 
 
@@ -291,12 +293,11 @@ def _refuse_shift(left: Operand, right: Operand) -> None:
     if amount < 0:
         hint = "`>>` and `<<` are each other's opposite"
         raise error("HK213", f"a shift by {amount}, a negative number", right.span, hint=hint)
-    untyped = is_number(left.meaning) and is_number(meaning)
-    bits = 64 if dtype is None else dtype.bits
-    if amount >= bits and not untyped and (dtype is None or dtype.kind in ("int", "uint")):
-        what = f"{dtype}, which has {bits} bits" if dtype else f"an index, which has {bits} bits"
-        hint = f"shift by 0 to {bits - 1}"
-        raise error("HK213", f"a shift by {amount} of {what}", right.span, hint=hint)
+    bits = dtype.bits if dtype else 64
+    alone = is_number(left.meaning) and is_number(meaning)
+    if amount >= bits and not alone and (dtype is None or dtype.kind in ("int", "uint")):
+        message = f"a shift by {amount} of {dtype or 'an index'}, which has {bits} bits"
+        raise error("HK213", message, right.span, hint=f"shift by 0 to {bits - 1}")
 
 
 def _fold(op: str, left: Operand, right: Operand, span: Span) -> Number:

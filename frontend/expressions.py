@@ -163,7 +163,9 @@ class Expressions:
         dtype = element_dtype(base.meaning)
         if word == "dtype" and dtype is not None:
             return dtype
-        hint = suggestion(word, ("T", "dtype", "shape")) or "there are .T, .dtype and .shape"
+        known = ("T", "dtype", "shape")
+        hint = None if word in known else suggestion(word, known)
+        hint = hint or "tiles and tensors have .dtype and .shape, tiles also .T"
         raise error("HK307", f"{describe(base.meaning)} has no `.{word}`", expr.name.span, hint=hint)
 
     def _index(self, expr: syntax.Index, call: syntax.Call | None) -> Meaning:
@@ -220,12 +222,9 @@ class Expressions:
         if name == "tile_ids":
             return self.grid.tile_ids(self, call)
         if name in self.scope.names:
-            raise error(
-                "HK201",
-                f"{describe(self.scope.look_up(call.callee))} can't be called",
-                call.callee.span,
-                hint="functions are called, values combined: x * y",
-            )
+            meaning = self.scope.look_up(call.callee)
+            hint = f"cast(x, {name}) converts" if isinstance(meaning, DType) else CALLED
+            raise error("HK201", f"{describe(meaning)} can't be called", call.callee.span, hint=hint)
         hint = suggestion(name, self.words) or "functions are those of docs/language.md and of this file"
         raise error("HK301", f"unknown function `{name}`", call.callee.span, hint=hint)
 
@@ -302,7 +301,8 @@ class Expressions:
     def items(self, expr: syntax.Expr, what: str) -> tuple[syntax.Expr, ...]:
         """The items of a list."""
         if not isinstance(expr, syntax.Sequence):
-            raise error("HK201", f"{what} are a list", expr.span, hint=f"write [{self.text(expr)}]")
+            inner = self.text(expr)[1:-1] if isinstance(expr, syntax.Several) else self.text(expr)
+            raise error("HK201", f"{what} are a list", expr.span, hint=f"write [{inner}]")
         return expr.items
 
     def whole_number(self, expr: syntax.Expr, what: str) -> int:
@@ -384,6 +384,10 @@ def _made_a_tile(meaning: Meaning) -> str | None:
     if is_number(meaning):
         return "full[dtype, extent, …](value) makes one"
     return "full[i32, extent, …](cast(value, i32)) makes one" if is_index(meaning) else None
+
+
+CALLED = "functions are called, values combined: x * y"
+"""What to do with a value that is called."""
 
 
 def _called(expr: syntax.Expr) -> str:

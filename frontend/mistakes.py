@@ -6,6 +6,7 @@ are open. Missing punctuation is marked at the end of the token before it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -215,6 +216,11 @@ def _unclosed(p: Place) -> HkcError | None:
     assigns_in_header = p.token.type == "EQUAL" and p.first.type == "KERNEL" and len(p.line) > 2
     if p.token.type not in ("$END", "COLON") and not back_at_margin and not assigns_in_header:
         return None
+    if p.token.type == "COLON" and p.first.type == "DEF" and len(p.brackets) == 1:
+        hint = "name it alone; only a `kernel` line has types"
+        return error(
+            "HK101", f"the argument `{p.previous}` can't be given a type", span_of(p.source, p.token), hint=hint
+        )
     opened, last = p.brackets[-1], p.line[-2] if assigns_in_header else p.previous
     note = Note(f"`{opened}` is opened here", span_of(p.source, opened))
     hint = f"close it with `{CLOSING[opened]}`"
@@ -224,7 +230,7 @@ def _unclosed(p: Place) -> HkcError | None:
 def _missing_comma(p: Place) -> HkcError | None:
     if p.previous is None or p.previous.type not in _OPERAND_ENDS or p.token.type not in _OPERAND_STARTS:
         return None
-    in_a_list = p.brackets or (p.first is not None and p.first.type in ("CONST", "TUNE", "EXAMPLE"))
+    in_a_list = p.brackets or any(t.type in ("CONST", "TUNE", "EXAMPLE", "WITH") for t in p.line)
     if "COMMA" not in p.expected or not in_a_list:
         return None
     hint = "arguments and items are separated by `,`"
@@ -279,9 +285,11 @@ def _unknown_item(p: Place) -> HkcError | None:
         return None
     close = get_close_matches(p.token.lower(), _ITEMS, n=1) if p.token.type == "NAME" else []
     hint = f"did you mean `{close[0]}`?" if close else "statements belong in the indented body of a kernel"
-    return error(
-        "HK108", f"`{shorten(p.token)}` starts nothing at the left margin", span_of(p.source, p.token), hint=hint
-    )
+    rest = p.source.text.split("\n")[(p.token.line or 1) - 1][(p.token.end_column or 1) - 1 :].lstrip()
+    if not close and p.token.type == "NAME" and re.match(r"=\s*[-.\d]", rest):
+        hint = f"`const {p.token} = …`, or `tune {p.token} = …` for what only decides how fast a kernel is"
+    message = f"`{shorten(p.token)}` starts nothing at the left margin"
+    return error("HK108", message, span_of(p.source, p.token), hint=hint)
 
 
 def _misspelt_statement(p: Place) -> HkcError | None:

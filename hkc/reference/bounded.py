@@ -22,6 +22,7 @@ import ml_dtypes
 import numpy as np
 
 from hkc.dialects.builtin import ULPS
+from hkc.reference.bits import of_floats, of_integers
 from hkc.reference.spreads import SIGN_MATTERS, SPREADS
 from hkc.support.dtypes import from_numpy
 
@@ -137,12 +138,25 @@ class Bounded(np.lib.mixins.NDArrayOperatorsMixin):
         return settled(value, self.error, target, ulps, decided=np.isfinite(self.spread))
 
     def view(self, dtype: Any) -> Bounded:
-        """The same bits as another integer type; who writes to one writes to both, errors included."""
+        """The same bits as another type; who writes to one writes to both, errors included, where both are integers."""
         if is_float(self.dtype) or is_float(dtype):
-            raise TypeError(f"the bits of {self.dtype} as {dtype} have no error bound")
+            return self._reread(np.dtype(dtype))
         if self.error is None:
             self.error = np.zeros(self.shape)
         return Bounded(self.value.view(dtype), self.error, dtype)
+
+    def _reread(self, dtype: Any) -> Bounded:
+        """The same bits as another type, at least one of the two being of floats."""
+        whole = np.dtype(f"i{dtype.itemsize}")
+        value, error = self.value, self.errors
+        with np.errstate(all="ignore"):
+            if is_float(self.dtype):
+                value, error = of_floats(value, error, self.dtype, whole)
+            if is_float(dtype):
+                value, error = of_integers(value.view(whole), error, whole, dtype)
+            else:
+                value = value.view(dtype)
+        return Bounded(value, error if np.any(error) else None, dtype)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any) -> Any:
         from hkc.reference.sums import FOLDS, UPDATES, product

@@ -136,3 +136,21 @@ def test_the_largest_of_all() -> None:
     given = {"X": x, "TOP": np.zeros(1, np.float32), "BAD": np.zeros(1, np.int32)}
     found = interpret(field("largest"), given)
     assert found["TOP"][0] == np.abs(wide(x)[np.isfinite(wide(x))]).max() and found["BAD"][0] == 3
+
+
+def test_sums_that_end_early_have_bounds() -> None:
+    """Tiles of two dtypes in one scan travel as bits: what a run is compared with has bounds all the same."""
+    text = """
+def later(a, ends, b, beyond):
+    return where(ends, a, a + b), ends | beyond
+
+kernel k(X: global[f32, M, N], F: global[bool, M, N], Y: global[f32, M, N]):
+    i = tile_ids(cdiv(M, 4)) * 4
+    s, f = scan(later, load(X, [i, 0], [4, 128]) * 0.1, load(F, [i, 0], [4, 128]), axis=1, reverse=True)
+    store(Y, [i, 0], s)
+"""
+    x, ends = RNG.integers(1, 10, (6, 100)).astype(np.float32), RNG.random((6, 100)) < 0.1
+    wanted = np.zeros((6, 101))
+    for j in reversed(range(100)):
+        wanted[:, j] = x[:, j] * 0.1 + np.where(ends[:, j], 0, wanted[:, j + 1])
+    near(text, {"X": x, "F": ends}, {"Y": wanted[:, :100]})

@@ -280,3 +280,33 @@ def test_folds_of_whole_numbers_that_rounding_leaves_open(kind: str) -> None:
     x = Bounded(np.array([[1, 2], [3, 4]], np.int8), np.array([[0.0, 1.0], [0.0, 0.0]]), np.int8)
     found = evaluate(Reduce.meaning, x, axis=1, kind=kind, unsigned=True, result=None)
     assert np.isinf(found.errors[0, 0]) and found.errors[1, 0] == 0
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, np.dtype(np.float64)])
+@given(data=st.data(), distance=st.sampled_from([0.0, 2.0**-20, 2.0**-6, 3.0]))
+def test_bits_stay_within_their_bound(data: Any, dtype: Any, distance: float) -> None:
+    """Read as integers and back as floats, a number near an uncertain one lies within the bounds of that one."""
+    exact = data.draw(values(dtype))
+    whole = np.dtype(f"i{dtype.itemsize}")
+    with np.errstate(all="ignore"):
+        near = (exact.astype(np.float64) + distance).astype(dtype).astype(np.float64)
+        apart = np.where(np.isfinite(near), np.abs(near - exact.astype(np.float64)), 0.0)
+        apart = np.where(apart > 0, np.nextafter(apart, np.inf), 0.0)  # the distance itself was rounded
+        kept = np.isfinite(near) == np.isfinite(exact.astype(np.float64))
+        bounded = Bounded(near[kept], apart[kept], dtype)
+        bits = bounded.view(whole)
+        back = bits.view(dtype)
+        numbers = exact[kept]
+        off = np.abs(numbers.view(whole).astype(np.int64) - bits.value).astype(np.float64)
+    certain = ~np.isnan(numbers.astype(np.float64)) & (numbers != 0)  # the sign of 0 has no bound
+    assert (off <= bits.errors)[certain].all()
+    assert compare(numbers, back.value, back.errors).ok
+    assert np.isfinite(back.errors[certain & (apart[kept] < np.abs(near[kept]) / 2)]).all()
+
+
+def test_bits_of_what_is_certain_are_certain() -> None:
+    for x in (np.float32([1, -2.5, np.inf, -0.0]), np.arange(-3, 3, dtype=np.int32)):
+        other = np.int32 if x.dtype == np.float32 else np.float32
+        made = Bounded.exact(x).view(other)
+        assert made.error is None
+        np.testing.assert_array_equal(made.value, x.view(other).astype(made.value.dtype))
