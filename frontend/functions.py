@@ -62,7 +62,9 @@ class Function:
             given[word] = keyword.value
         missing = [p for p in self.parameters[: self.required] if p not in given]
         if missing:
-            raise error("HK211", f"`{name}` needs `{missing[0]}`", call.span, hint=self.spelling)
+            first = call.arguments[0] if call.arguments and self.parameters[0] == "tensor" else None
+            comma = "is a comma missing before `[`? " if isinstance(first, syntax.Index) else ""
+            raise error("HK211", f"`{name}` needs `{missing[0]}`", call.span, hint=f"{comma}{self.spelling}")
         return given
 
 
