@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,6 +90,12 @@ class CompiledKernel:
     def resources(self) -> Mapping[str, Resources]:
         """What each entry point takes, by symbol."""
         return self.binary.resources
+
+    @property
+    def spills(self) -> Mapping[str, str]:
+        """How many registers each entry point spills that does, as a sentence, by symbol."""
+        found = self.resources.items()
+        return {symbol: f"`{symbol}` for {self.arch} spills {taken.spilled}" for symbol, taken in found if taken.spills}
 
     @property
     def vgpr(self) -> int:
@@ -281,7 +288,8 @@ def compile(  # noqa: A001 (it is spelled hkc.compile)
     the code object holds its line table. `kernel` names the one that is meant where a file has several. Kernels of a
     Python file (`.py`), marked by `@hkc.kernel`, are read without running it.
 
-    Raises `HkcError` for mistakes in the kernel, `HkcUsageError` for an unknown chip, stage or constant.
+    Raises `HkcError` for mistakes in the kernel, `HkcUsageError` for an unknown chip, stage or constant. Warns
+    (`RuntimeWarning`) of registers that are spilled to memory.
     """
     warm_up()
     from hkc import pipeline
@@ -291,14 +299,18 @@ def compile(  # noqa: A001 (it is spelled hkc.compile)
     if arch is not None and not isinstance(arch, str):
         raise HkcUsageError(Diagnostic("HK514", f"a kernel is compiled for one chip, named by a text, not {arch!r}"))
     if _is_module(source):
-        return build_module(_source(source), load(arch).name if arch is not None else None, keep, debug)
-    chip = load(arch).name if arch is not None else gpu_arch()
-    values = {name: str(value) for name, value in constants.items()}
-    if isinstance(source, (str, Path)):
-        checked = pipeline.check(_source(source), values, kernel)
+        made = build_module(_source(source), load(arch).name if arch is not None else None, keep, debug)
     else:
-        checked = pipeline.check_function(getattr(source, "function", source), values)
-    return build(checked, chip, keep, debug)
+        chip = load(arch).name if arch is not None else gpu_arch()
+        values = {name: str(value) for name, value in constants.items()}
+        if isinstance(source, (str, Path)):
+            checked = pipeline.check(_source(source), values, kernel)
+        else:
+            checked = pipeline.check_function(getattr(source, "function", source), values)
+        made = build(checked, chip, keep, debug)
+    for spilled in made.spills.values():
+        warnings.warn(spilled, RuntimeWarning, stacklevel=2)
+    return made
 
 
 def warm_up() -> None:

@@ -127,12 +127,7 @@ def _report_spills(kernels: Sequence[api.CompiledKernel], fail: bool) -> None:
     """Say which entry points spill; where that is not wanted, raise HK518."""
     from hkc.support.errors import error
 
-    found = [
-        f"`{symbol}` for {kernel.arch} spills {taken.spilled}"
-        for kernel in kernels
-        for symbol, taken in kernel.resources.items()
-        if taken.spills
-    ]
+    found = [spilled for kernel in kernels for spilled in kernel.spills.values()]
     if found and fail:
         raise error("HK518", "; ".join(found), hint="smaller tiles or more waves need fewer registers")
     for line in found:

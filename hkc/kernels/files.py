@@ -26,15 +26,25 @@ def path(name: str) -> Path:
     return found
 
 
+def built(name: str, arch: str, **constants: Any) -> CompiledKernel:
+    """A kernel for one chip, whether its registers spill or not: without a warning, unlike `hkc.compile`."""
+    from hkc import pipeline
+    from hkc.frontend.parse import read
+    from hkc.targets.chip import load
+
+    api.warm_up()
+    values = {key: str(value) for key, value in constants.items()}
+    return api.build(pipeline.check(read(path(name)), values), load(arch).name)
+
+
 @functools.cache
 def compiled(name: str, arch: str, aligned: bool = False, **constants: Any) -> CompiledKernel:
-    """A kernel for one chip. Raises `HkcError` HK518 where its registers would spill, which no kernel here may do: in
-    any entry, or in the one for aligned operands."""
-    made = api.compile(path(name), arch, **constants)
-    for entry in made.info.entries[: 1 if aligned else None]:
-        symbol, taken = entry.symbol, made.resources[entry.symbol]
-        if taken.spills:
-            raise error(SPILLS, f"`{symbol}` for {arch} spills {taken.spilled}", hint="choose smaller tiles")
+    """The same, once per process. Raises `HkcError` HK518 where its registers would spill, which no kernel here may do:
+    in any entry, or in the one for aligned operands."""
+    made = built(name, arch, **constants)
+    for symbol, spilled in made.spills.items():
+        if symbol == made.symbol or not aligned:
+            raise error(SPILLS, spilled, hint="choose smaller tiles")
     return made
 
 

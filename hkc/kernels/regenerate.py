@@ -6,9 +6,8 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-from hkc import api
 from hkc.kernels.choose import FORMS, TABLE
-from hkc.kernels.files import path
+from hkc.kernels.files import built
 from hkc.support.errors import HkcError
 from hkc.targets.chip import names
 
@@ -30,12 +29,11 @@ def lines() -> Iterator[str]:
         total = "i32" if kind == "i8" else "f32"
         values: dict[str, Any] = {"TA": kind, "TB": kind, "SUM": total, "OUT": total, "WAVES": waves}
         try:
-            found = api.compile(path(kernel), arch, BM=rows, BN=columns, BK=depth, **values)
+            found = built(kernel, arch, BM=rows, BN=columns, BK=depth, **values)
         except HkcError:
             continue  # more than the chip has
-        sound = [not found.resources[e.symbol].spills for e in found.info.entries]
-        if sound[0]:
-            entries = "all" if all(sound) else "aligned"
+        if found.symbol not in found.spills:
+            entries = "aligned" if found.spills else "all"
             yield f"{arch},{kernel},{width},{rows},{columns},{depth},{waves},{entries},{found.vgpr},{found.lds_bytes}"
 
 

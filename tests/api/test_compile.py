@@ -9,7 +9,9 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +19,7 @@ import pytest
 import hkc
 from hkc import api
 from hkc.api import CompiledKernel
-from hkc.handover import STAGES
+from hkc.handover import STAGES, Resources
 from hkc.machine.codeobject import CodeObject
 from hkc.runtime import hip
 
@@ -131,6 +133,21 @@ def test_wrong_calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(hip, "available", lambda: (False, "there is no GPU"))
     with pytest.raises(hkc.HkcUsageError, match=r"HK514.*no chip is named(.|\n)*gfx942, gfx950"):
         hkc.compile(ADD)
+
+
+def test_spills_are_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    build, taken = api.build, Resources(256, 0, 100, 7, 2, 64, 0)
+
+    def spilling(*args: Any) -> CompiledKernel:
+        made = build(*args)
+        return replace(made, binary=replace(made.binary, resources={**made.resources, "vector_add__general": taken}))
+
+    monkeypatch.setattr(api, "build", spilling)
+    with pytest.warns(RuntimeWarning) as caught:
+        kernel = hkc.compile(ADD, arch="gfx942")
+    said = "`vector_add__general` for gfx942 spills 7 VGPRs and 2 SGPRs (64 B scratch)"
+    assert [(str(w.message), w.filename) for w in caught] == [(said, __file__)]
+    assert kernel.spills == {"vector_add__general": said}
 
 
 def test_a_file_with_two_kernels_is_refused() -> None:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from matrix_products import CHIPS
+from matrix_products import CHIPS, FORMS
+from matrix_products import compiled as product
 from test_schedules_of_loops import KERNEL, check, compiled
 
 import hkc
@@ -92,6 +93,17 @@ def test_registers_are_predicted(columns: int, arch: str) -> None:
     taken = kernel.resources["gemm"]
     assert (of, limit, taken.vgpr_spills) == ("of", "256", 0)
     assert abs(int(predicted) - taken.vgpr) <= 32
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("hints", ["waves=4, stages=3", "waves=8, schedule=plain", "waves=8"])
+@pytest.mark.parametrize("form", FORMS)
+def test_nothing_spills_that_was_predicted_to_fit(form: str, hints: str) -> None:
+    """Tiles that wait in registers, of gfx942, whose LDS holds no more of them."""
+    kernel = product(form, "gfx942", hints, BM=256, BN=256, BK=64)
+    (told,) = (choice.chosen for choice in kernel.binary.choices if choice.subject == "registers")
+    predicted, _, limit, *_ = told.split()
+    assert "gemm" not in kernel.spills or int(predicted) > int(limit)
 
 
 @pytest.mark.parametrize("arch", CHIPS)
