@@ -166,21 +166,23 @@ def _document(arch: str, known: dict[str, Any], result: LaunchResult, verdicts: 
     return {
         "device": result.device,
         "arch": arch or None,
-        **_numbers(worst),
+        **{key: it for key, it in _numbers(worst).items() if key != "unchecked"},
         "seconds": result.seconds,
         "instructions": result.instructions,
         "entry": result.entry,
         "oracle": verdicts[0].oracle,
         "set": known,
+        "unchecked": sum(v.comparison.unchecked for v in verdicts),
         "outputs": {v.name: _numbers(v.comparison) for v in verdicts},
         "findings": len(result.findings),
     }
 
 
 def _numbers(comparison: Comparison) -> dict[str, Any]:
-    """JSON has no infinity: a distance from a number to NaN, or a bound that says nothing, is null."""
+    """JSON has no infinity: a distance from a number to NaN, or a bound that says nothing, is null. `unchecked` counts
+    the elements of which `ok` says nothing."""
     error, bound = (x if math.isfinite(x) else None for x in (comparison.max_error, comparison.max_bound))
-    return {"max_error": error, "bound": bound, "ok": comparison.ok}
+    return {"max_error": error, "bound": bound, "ok": comparison.ok, "unchecked": comparison.unchecked}
 
 
 def _text(name: str, document: dict[str, Any]) -> str:
@@ -188,7 +190,8 @@ def _text(name: str, document: dict[str, Any]) -> str:
     chip = f" for {document['arch']}" if document["arch"] else ""
     lines = [f"{name}{chip} on the {document['device']}: {values}"]
     for output, verdict in document["outputs"].items():
-        word = "ok" if verdict["ok"] else "WRONG"
+        unchecked = f"NOT CHECKED in {verdict['unchecked']:,} elements" if verdict["unchecked"] else "ok"
+        word = unchecked if verdict["ok"] else "WRONG"
         error, bound = ("infinite" if x is None else f"{x:.3g}" for x in (verdict["max_error"], verdict["bound"]))
         lines.append(f"{output}: {word}, max error {error}, bound {bound} (oracle: {document['oracle']})")
     instructions = document["instructions"]
@@ -206,6 +209,8 @@ def _remark(result: LaunchResult, verdicts: list[Verdict], source: Source) -> No
     if result.findings:
         print(text(map(Found, result.findings), source), file=sys.stderr)
     for v in verdicts:
+        if v.comparison.unchecked:
+            print(f"`{v.name}` was not checked where rounding errors could make it any number", file=sys.stderr)
         if v.comparison.ok:
             continue
         where = f"`{v.name}`{list(v.comparison.worst or ())}"

@@ -41,17 +41,18 @@ def interpret(
 
 
 def bound(
-    checked: Checked, arrays: Mapping[str, Any], scalars: Mapping[str, Any] | None = None
+    checked: Checked, arrays: Mapping[str, Any], scalars: Mapping[str, Any] | None = None, rounded: bool = True
 ) -> dict[str, tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]:
     """For every output, by parameter name, its values in float64 and how far a right result may be from them.
 
-    See `hkc.reference.bounded` for what the bound takes into account.
+    See `hkc.reference.bounded` for what the bound takes into account. `rounded` says that a right result may come from
+    the numbers as they stand in the source, in decimal, as a formula's does; the kernel itself has them in its dtypes.
     """
     import numpy as np
 
     from hkc.reference.bounded import Bounded
 
-    found = _walk(checked, arrays, scalars, Bounded.exact, Bounded.literal)
+    found = _walk(checked, arrays, scalars, Bounded.exact, Bounded.literal if rounded else Bounded.exact)
     values = {name: np.asarray(_as_given(a.value, arrays[name]), np.float64) for name, a in found.items()}
     return {name: (values[name], np.array(a.errors)) for name, a in found.items()}
 

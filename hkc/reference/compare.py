@@ -14,7 +14,8 @@ class Comparison:
 
     `max_error` is the largest distance; NaN against a number, or infinity against a number, is infinitely far.
     `worst` is the element that comes closest to its bound or exceeds it by the largest factor, `error` and `bound` its
-    distance and bound (None and zeros for an empty output); `ok` says that every element is within its bound.
+    distance and bound (None and zeros for an empty output); `ok` says that every element is within its bound. Of the
+    `unchecked` elements, those whose bound is infinite, it says nothing.
     """
 
     max_error: float
@@ -23,6 +24,7 @@ class Comparison:
     bound: float
     worst: tuple[int, ...] | None
     ok: bool
+    unchecked: int
 
 
 def compare(computed: Any, oracle: Any, bound: Any) -> Comparison:
@@ -35,7 +37,7 @@ def compare(computed: Any, oracle: Any, bound: Any) -> Comparison:
     if found.shape != wanted.shape:
         raise ValueError(f"shapes differ: {found.shape} computed, {wanted.shape} wanted")
     if not wanted.size:
-        return Comparison(0.0, 0.0, 0.0, 0.0, None, True)
+        return Comparison(0.0, 0.0, 0.0, 0.0, None, True, 0)
     with np.errstate(all="ignore"):
         same = (found == wanted) | (np.isnan(found) & np.isnan(wanted))
         distance = np.where(same, 0.0, np.abs(found - wanted))
@@ -50,4 +52,5 @@ def compare(computed: Any, oracle: Any, bound: Any) -> Comparison:
         float(limit[worst]),
         worst,
         bool(within.all()),
+        int(np.count_nonzero(np.isinf(limit))),
     )

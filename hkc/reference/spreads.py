@@ -36,6 +36,15 @@ def _either(value: Any, x: Any, y: Any) -> Any:
     return np.maximum(x.spread, y.spread)
 
 
+def _extreme(value: Any, x: Any, y: Any) -> Any:
+    """Of the greater or lesser of two: an operand well behind the other one brings none of its error along."""
+    gaps = [
+        np.where(o.value == value, 0.0, np.where(np.isnan(o.value), np.inf, np.abs(value - o.value))) for o in (x, y)
+    ]
+    beyond = np.maximum(x.spread - gaps[0], y.spread - gaps[1])
+    return np.maximum(beyond, np.minimum(x.spread + gaps[0], y.spread + gaps[1]))
+
+
 def _step(value: Any, x: Any) -> Any:
     return np.where(x.spread == 0, 0.0, x.spread + 1.0)
 
@@ -48,7 +57,8 @@ def _root(value: Any, x: Any) -> Any:
 
 def _exponential(factor: float) -> Callable[..., Any]:
     def spread(value: Any, x: Any) -> Any:
-        return np.where(x.spread == 0, 0.0, value * np.expm1(factor * x.spread))
+        highest = np.exp(factor * (x.value + x.spread))  # where this is 0, so is the spread, however uncertain x is
+        return np.where(x.spread == 0, 0.0, highest * -np.expm1(-factor * x.spread))
 
     return spread
 
@@ -78,7 +88,7 @@ def _isnan(value: Any, x: Any) -> Any:
 SPREADS: dict[Any, Callable[..., Any]] = {
     np.add: _sum, np.subtract: _sum, np.multiply: _product, np.divide: _quotient,
     np.negative: _same, np.absolute: _same, np.invert: _same,
-    np.maximum: _either, np.minimum: _either, np.fmax: _either, np.fmin: _either,
+    np.maximum: _extreme, np.minimum: _extreme, np.fmax: _extreme, np.fmin: _extreme,
     np.logical_and: _either, np.logical_or: _either, np.logical_not: _same, np.rint: _step, np.floor: _step,
     np.ceil: _step, np.tanh: _same, np.sin: _same, np.cos: _same, ERF: _erf,
     np.bitwise_and: _either, np.bitwise_or: _either, np.bitwise_xor: _either,

@@ -128,6 +128,57 @@ def test_a_wrong_reference_is_told_from_wrong_code(hkc: Command, scale: Path) ->
     assert ran.err.endswith("what was run is what the kernel says; it and the reference disagree\n")
 
 
+OPEN = "where(iota[64] < 3, 1.0 / (load(X, [0], [64]) * a / 3.0 - load(X, [0], [64]) * a / 3.0), 0.0)"
+
+
+def test_what_no_bound_covers_is_not_called_ok(hkc: Command, scale: Path) -> None:
+    """Where rounding errors could make an element anything, nothing was compared: text and document say so."""
+    said = "`Y` was not checked where rounding errors could make it any number\n"
+    scale.write_text(SCALE.replace("load(X, [i*64], [64]) * a", OPEN))
+    ran = hkc("run", scale, "--arch", "gfx942", "--set", "N=40")
+    assert (ran.code, ran.err) == (0, said)
+    assert "Y: NOT CHECKED in 3 elements, max error 0, bound infinite (" in ran.out and "ok" not in ran.out
+    ran = hkc("run", scale, "--arch", "gfx942", "--set", "N=40", "--json")
+    assert (ran.json["bound"], ran.json["unchecked"], ran.json["outputs"]["Y"]["unchecked"]) == (None, 3, 3)
+    scale.write_text(SCALE)
+    assert hkc("run", scale, "--arch", "gfx942", "--set", "N=40", "--json").json["unchecked"] == 0
+
+
+RUNNING = """\
+const START = -1e30
+kernel running(X: global[f32, M, N], Y: global[f32, M]) with waves=1:
+    row = tile_ids(cdiv(M, 16)) * 16
+    high = full[f32, 16, 1](START)
+    total = zeros[f32, 16, 1]
+    for k in range(0, N, 16):
+        x = load(X, [row, k], [16, 16])
+        x = where(iota[1, 16](axis=1) + cast(k, i32) >= cast(SKIP, i32), x, START)
+        new = maximum(high, max(x, axis=1, keepdims=True))
+        total = total * exp(high - new) + sum(exp(x - new), axis=1, keepdims=True)
+        high = new
+    store(Y, [row], reshape(total, [16]))
+example M = 16, N = 48
+"""
+
+
+@pytest.mark.parametrize("skip", [0, 3])
+@pytest.mark.parametrize("start", ["-1e30", "-3e38", "-10000", "-inf"])
+def test_running_maxima_may_start_anywhere_below(hkc: Command, start: str, skip: int) -> None:
+    """The error of a start that every number exceeds doesn't reach the result, and exp of the difference to it is 0."""
+    Path("running.hk").write_text(RUNNING.replace("SKIP", str(skip)))
+    ran = hkc("run", "running.hk", "--arch", "gfx950", "--set", f"START={start}", "--json")
+    assert (ran.code, ran.json["unchecked"]) == (0, 0)
+    assert ran.json["max_error"] <= ran.json["bound"] < 1e-3
+
+
+def test_a_block_without_any_key_has_a_bound_too(hkc: Command) -> None:
+    """A first block that is masked as a whole leaves the running maximum where it starts."""
+    Path("running.hk").write_text(RUNNING.replace("SKIP", "20"))
+    ran = hkc("run", "running.hk", "--arch", "gfx950", "--json")
+    assert (ran.code, ran.json["unchecked"]) == (0, 0)
+    assert ran.json["max_error"] <= ran.json["bound"] < 1e-3
+
+
 def test_what_is_never_stored_shows(hkc: Command, scale: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A device that does nothing leaves NaN, which is infinitely far from any number."""
     monkeypatch.setattr(Emulator, "run", lambda *given: LaunchResult("emulator", 0.0, 0, None))

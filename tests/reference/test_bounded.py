@@ -67,6 +67,17 @@ def test_casts_stay_within_their_bound(data: Any, source: Any, target: Any) -> N
         assert_within(np.where(certain, y, 0).astype(np.int32), _kept(b, certain).astype(np.int32))
 
 
+@given(st.lists(st.floats(-9, 9), min_size=8, max_size=8), st.lists(st.floats(0, 9), min_size=8, max_size=8))
+def test_extremes_take_the_errors_of_what_could_be_them(middles: list[float], reaches: list[float]) -> None:
+    """The bound of the greater of two is that of the interval it lies in, neither more nor less."""
+    x, y = (Bounded(np.array(middles[i : i + 4]), np.array(reaches[i : i + 4]), np.float64) for i in (0, 4))
+    for extreme in (np.maximum, np.minimum, np.fmax, np.fmin):
+        found: Bounded = extreme(x, y)  # type: ignore[assignment]
+        ends = [extreme(x.value + side * x.errors, y.value + side * y.errors) for side in (-1, 1)]
+        wanted = np.maximum(found.value - ends[0], ends[1] - found.value)
+        np.testing.assert_allclose(found.errors, wanted, rtol=1e-12, atol=1e-12)
+
+
 def _kept(b: Bounded, where: Any) -> Bounded:
     result: Bounded = np.where(where, b, Bounded.exact(np.zeros((), b.dtype)))  # type: ignore[call-overload]
     return result
