@@ -177,7 +177,7 @@ class Bounded(np.lib.mixins.NDArrayOperatorsMixin):
 
     def __array_function__(self, function: Any, types: Any, arguments: Any, keywords: Any) -> Any:
         if function is np.where:
-            return _where(*(_lifted(x, self.dtype) for x in arguments))
+            return _where(*map(_lifted, arguments))
         if function is np.concatenate:
             return _concatenate(arguments[0], **keywords)
         if function in (np.argmax, np.argmin):
@@ -213,8 +213,8 @@ def _holds(wide: Any, narrow: Any) -> bool:
     return fine <= coarse and small <= least and large >= most
 
 
-def _lifted(x: Any, like: Any) -> Bounded:
-    """An operand as `Bounded`; a bare number is of the other operands' dtype."""
+def _lifted(x: Any, like: Any = None) -> Bounded:
+    """An operand as `Bounded`; a bare number is of the other operands' dtype, where `like` gives one, else an index."""
     if isinstance(x, Bounded):
         return x
     return Bounded.exact(np.asarray(x, like) if isinstance(x, (bool, int, float)) else x)

@@ -179,6 +179,23 @@ def test_a_block_without_any_key_has_a_bound_too(hkc: Command) -> None:
     assert ran.json["max_error"] <= ran.json["bound"] < 1e-3
 
 
+@pytest.mark.parametrize(("step", "total"), [(-7, 325), (9, 0), (0, 0), (-100, 64)])
+def test_bounds_are_of_the_trips_that_run(hkc: Command, step: int, total: int) -> None:
+    """Indices that are chosen when the kernel runs, such as the number of trips, are numbers to the oracle as well."""
+    Path("steps.hk").write_text(
+        "kernel steps(Y: global[f32, N], n: i64):\n"
+        "    i = tile_ids(1)\n"
+        "    total = zeros[f32, 64]\n"
+        "    for k in range(N, -1, n):\n"
+        "        total += cast(cast(k, i32), f32)\n"
+        "    store(Y, [i], total)\n"
+        "example N = 64\n"
+    )
+    ran = hkc("run", "steps.hk", "--arch", "gfx942", "--set", f"n={step}", "--json", "--output", "Y=y.npy")
+    assert (ran.code, ran.json["max_error"], ran.json["bound"]) == (0, 0, 0)
+    assert (np.load("y.npy") == total).all()
+
+
 def test_what_is_never_stored_shows(hkc: Command, scale: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A device that does nothing leaves NaN, which is infinitely far from any number."""
     monkeypatch.setattr(Emulator, "run", lambda *given: LaunchResult("emulator", 0.0, 0, None))

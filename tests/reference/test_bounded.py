@@ -78,6 +78,12 @@ def test_extremes_take_the_errors_of_what_could_be_them(middles: list[float], re
         np.testing.assert_allclose(found.errors, wanted, rtol=1e-12, atol=1e-12)
 
 
+def test_choices_between_plain_indices_give_them() -> None:
+    for condition, wanted in ((True, 10), (False, -3)):
+        found: Bounded = np.where(Bounded.exact(np.asarray(condition)), 10, -3)  # type: ignore[call-overload]
+        assert (int(found), found.error) == (wanted, None)
+
+
 def _kept(b: Bounded, where: Any) -> Bounded:
     result: Bounded = np.where(where, b, Bounded.exact(np.zeros((), b.dtype)))  # type: ignore[call-overload]
     return result
