@@ -164,7 +164,8 @@ def _functions() -> str:
 
 def _codes() -> str:
     rows = [f"* **{code}** {rule}" for code, rule in CODES.items()]
-    return "\n".join(["## Errors", "", "`hkc explain CODE` prints these, too.", "", *rows])
+    said = "`hkc explain CODE` prints these, too; [reference/errors.md](reference/errors.md) has examples."
+    return "\n".join(["## Errors", "", said, "", *rows])
 
 
 # The names for Python.

@@ -19,7 +19,7 @@ def add(commands: Commands) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the rule behind a code, or all rules."""
-    codes = _codes()
+    codes = all_codes()
     if options.code is None:
         print(*(f"{code}  {rule}" for code, rule in codes.items()), sep="\n")
         return 0
@@ -36,7 +36,8 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _codes() -> dict[str, str]:
+def all_codes() -> dict[str, str]:
+    """The rule behind every code, in order."""
     from hkc.emulate import codes as emulation
     from hkc.frontend import codes as language
     from hkc.machine import codes as objects

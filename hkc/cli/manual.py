@@ -1,4 +1,4 @@
-"""The pages `docs/reference/{cli,passes}.md`, made from the parsers and from the passes' docstrings.
+"""The pages `docs/reference/{cli,errors,passes}.md`, made from the parsers, the errors' codes and the passes' docs.
 
 `python -m hkc.cli.manual` writes them anew; a test compares.
 """
@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from hkc import cli
+from hkc.cli.explain import all_codes
 from hkc.cli.opt import passes
 from hkc.support import worker
 
@@ -19,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def made() -> dict[Path, str]:
     """The generated pages."""
     folder = ROOT / "docs/reference"
-    return {folder / "cli.md": manual(), folder / "passes.md": passes_page()}
+    return {folder / "cli.md": manual(), folder / "errors.md": errors_page(), folder / "passes.md": passes_page()}
 
 
 def manual() -> str:
@@ -79,6 +81,30 @@ def _spelling(action: argparse.Action) -> str:
 
 def _meaning(action: argparse.Action) -> str:
     return (action.help or "").replace("|", "\\|")
+
+
+def errors_page() -> str:
+    """The page about all errors: the rule behind each code, and the shortest mistake of the tests that breaks it."""
+    shown: dict[str, str] = {}
+    for path in sorted((ROOT / "tests/mistakes").glob("*.txt")):
+        text = path.read_text("utf-8").rstrip()
+        found = re.findall(r"error\[(HK\d+)\]", text)
+        if len(found) == 1 and len(text) < len(shown.get(found[0], text + " ")):
+            shown[found[0]] = text
+    parts = (f"\n## {code}\n\n{rule}\n{_example(shown.get(code))}" for code, rule in all_codes().items())
+    return f"{_ERRORS}{''.join(parts)}"
+
+
+_ERRORS = """<!-- Made by `python -m hkc.cli.manual`; a test compares. -->
+# The errors
+
+The rule behind each code, as `hkc explain CODE` prints it. Below it stands what one mistake of its kind looks like, for
+those that a kernel's text alone can show; each has a file in `tests/mistakes/`.
+"""
+
+
+def _example(text: str | None) -> str:
+    return f"\n```\n{text}\n```\n" if text else ""
 
 
 def passes_page() -> str:
