@@ -40,7 +40,11 @@ def all_codes() -> dict[str, str]:
     """The rule behind every code, in order."""
     from hkc.emulate import codes as emulation
     from hkc.frontend import codes as language
+    from hkc.layout import codes as layouts
     from hkc.machine import codes as objects
     from hkc.runtime import codes as calls
+    from hkc.support import codes as tools
+    from hkc.targets import codes as chips
 
-    return dict(sorted({**language.CODES, **calls.CODES, **objects.CODES, **emulation.CODES}.items()))
+    parts = (language, calls, objects, emulation, layouts, chips, tools)
+    return dict(sorted((code, rule) for part in parts for code, rule in part.CODES.items()))

@@ -12,6 +12,7 @@ import pytest
 import hkc as package
 from hkc.backend import doctor
 from hkc.backend.doctor import Check
+from hkc.cli.explain import all_codes
 from hkc.cli.manual import made
 from hkc.emulate import codes as emulation
 from hkc.frontend import codes as language
@@ -42,9 +43,14 @@ def test_check_syntax_goes_on_after_a_mistake(hkc: Command, examples: Path) -> N
 def test_explain(hkc: Command) -> None:
     assert hkc("explain", "hk203").out == f"HK203  {language.CODES['HK203']}\n"
     everything = hkc("explain").out.splitlines()
-    assert [line[:5] for line in everything] == sorted(
-        {**language.CODES, **calls.CODES, **objects.CODES, **emulation.CODES}
-    )
+    assert [line[:5] for line in everything] == sorted(all_codes())
+
+
+def test_every_code_that_is_raised_anywhere_is_explained() -> None:
+    folders = ("hkc", "frontend", "dialects", "passes", "targets")
+    sources = {path for folder in folders for path in (ROOT / folder).rglob("*.py") if path.name != "codes.py"}
+    raised = {code for path in sources for code in re.findall(r'"(HK\d{3})"', path.read_text())}
+    assert raised == set(all_codes())
 
 
 def test_every_code_of_calls_is_raised_and_explained() -> None:
