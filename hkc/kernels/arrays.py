@@ -119,11 +119,14 @@ def _bytes(value: Any) -> Any:
 
 
 def empty(shape: Sequence[int], kind: str, like: Any) -> Any:
-    """New memory in the library and on the device of `like`."""
+    """New memory in the library and on the device of `like`. Raises `HkcError` HK509 where there isn't as much."""
     import numpy as np
 
     if not is_torch(like):
-        return np.empty(tuple(shape), dtype(kind).numpy)
+        try:
+            return np.empty(tuple(shape), dtype(kind).numpy)
+        except (MemoryError, ValueError):  # more than there is, more than an address can say
+            raise error("HK509", f"there is no memory for {shown(shape)} elements of {kind}") from None
     torch = sys.modules["torch"]
     return torch.empty(tuple(shape), dtype=getattr(torch, str(dtype(kind).numpy)), device=like.device)
 

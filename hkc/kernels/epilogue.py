@@ -91,9 +91,13 @@ def activation_number(name: str | None) -> int:
 def number(what: str, value: Any) -> float:
     """A number. Raises `HkcError` HK502 for what is none."""
     try:
-        return float(value)
+        if not isinstance(value, str | bytes | bytearray):  # `float` would read their digits
+            return float(value)
     except (TypeError, ValueError):
-        raise error("HK502", f"`{what}` must be a number, not {value!r}") from None
+        pass
+    except OverflowError:
+        raise error("HK506", f"`{what}` is f32, which can't hold so large a number") from None
+    raise error("HK502", f"`{what}` must be a number, not {value!r}")
 
 
 def result_dtype(name: Any) -> str:

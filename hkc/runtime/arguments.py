@@ -226,7 +226,10 @@ def _scalar(param: ScalarParam, value: Any) -> int | float:
         return _in_range(param, _whole(param.name, value))
     if isinstance(value, bool) or not hasattr(value, "__float__") or isinstance(value, complex):
         raise error("HK502", f"`{param.name}` must be a number, not {value!r}")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        raise _out_of_range(param, value) from None
     with np.errstate(over="ignore"):
         rounded = float(np.float64(number).astype(kind.numpy))
     if math.isinf(rounded) and not math.isinf(number):
@@ -243,4 +246,6 @@ def _in_range(param: ScalarParam, value: int) -> int:
 
 
 def _out_of_range(param: ScalarParam, value: Any) -> HkcError:
-    return error("HK506", f"`{param.name}` is {param.dtype}, which can't hold {value}")
+    long = isinstance(value, int) and value.bit_length() > 128  # Python refuses to print the longest of them
+    shown = f"a whole number of {value.bit_length():,} bits" if long else value
+    return error("HK506", f"`{param.name}` is {param.dtype}, which can't hold {shown}")

@@ -122,6 +122,8 @@ def test_calls_that_do_not_fit() -> None:
         ({"k": 1.0}, "HK502: `k` must be a whole number, not 1.0"),
         ({"k": True}, "HK502: `k` must be a whole number, not True"),
         ({"a": 1e39}, "HK506: `a` is f32, which can't hold 1e+39"),
+        ({"a": 10**5000}, "HK506: `a` is f32, which can't hold a whole number of 16,610 bits"),
+        ({"k": 10**5000}, "HK506: `k` is i8, which can't hold a whole number of 16,610 bits"),
         ({"a": "1"}, "HK502: `a` must be a number, not '1'"),
         ({"a": 1j}, "HK502: `a` must be a number, not 1j"),
     ],
