@@ -257,7 +257,7 @@ class PythonKernel:
 
     def __call__(self, *args: Any, arch: str | None = None, device: str | None = None, **named: Any) -> Any:
         """Compile for `arch` (by default the GPU here) with the constants of its module, once, and run."""
-        chip = arch or gpu_arch()
+        chip = chip_name(arch)
         if chip not in self._compiled:
             self._compiled[chip] = self.compile(chip)
         return self._compiled[chip](*args, device=device, **named)
@@ -293,15 +293,12 @@ def compile(  # noqa: A001 (it is spelled hkc.compile)
     """
     warm_up()
     from hkc import pipeline
-    from hkc.targets.chip import load
 
     check_stages(keep)
-    if arch is not None and not isinstance(arch, str):
-        raise HkcUsageError(Diagnostic("HK514", f"a kernel is compiled for one chip, named by a text, not {arch!r}"))
     if _is_module(source):
-        made = build_module(_source(source), load(arch).name if arch is not None else None, keep, debug)
+        made = build_module(_source(source), None if arch is None else chip_name(arch), keep, debug)
     else:
-        chip = load(arch).name if arch is not None else gpu_arch()
+        chip = chip_name(arch)
         values = {name: str(value) for name, value in constants.items()}
         if isinstance(source, (str, Path)):
             checked = pipeline.check(_source(source), values, kernel)
@@ -338,6 +335,18 @@ def build_module(
     files = {"module.mlir": source.text}
     binary: Binary = worker.call("hkc.pipeline:compile_module", source, arch, tuple(keep), debug, replay=files)
     return CompiledKernel(binary, None)
+
+
+def chip_name(arch: str | None) -> str:
+    """The chip that a call names, by default the GPU's. Raises `HkcUsageError` HK422 for an unknown one, HK514 where
+    none is named and there is no GPU, and for what is no name."""
+    from hkc.targets.chip import load
+
+    if arch is None:
+        return gpu_arch()
+    if not isinstance(arch, str):
+        raise HkcUsageError(Diagnostic("HK514", f"a kernel is compiled for one chip, named by a text, not {arch!r}"))
+    return load(arch).name
 
 
 def gpu_arch() -> str:

@@ -118,17 +118,24 @@ def _bytes(value: Any) -> Any:
     return np.ndarray(tuple(value.shape), np.dtype(f"V{size}"), memory, -low, strides)
 
 
+def host_numbers(value: Any) -> list[int] | None:
+    """The whole numbers of an array of rank 1, or nothing where they are on a GPU: reading them would wait for it."""
+    if is_torch(value) and value.device.type != "cpu":
+        return None
+    return [int(number) for number in value.tolist()]
+
+
 def empty(shape: Sequence[int], kind: str, like: Any) -> Any:
     """New memory in the library and on the device of `like`. Raises `HkcError` HK509 where there isn't as much."""
     import numpy as np
 
-    if not is_torch(like):
-        try:
+    try:
+        if not is_torch(like):
             return np.empty(tuple(shape), dtype(kind).numpy)
-        except (MemoryError, ValueError):  # more than there is, more than an address can say
-            raise error("HK509", f"there is no memory for {shown(shape)} elements of {kind}") from None
-    torch = sys.modules["torch"]
-    return torch.empty(tuple(shape), dtype=getattr(torch, str(dtype(kind).numpy)), device=like.device)
+        torch = sys.modules["torch"]
+        return torch.empty(tuple(shape), dtype=getattr(torch, str(dtype(kind).numpy)), device=like.device)
+    except (MemoryError, ValueError, RuntimeError):  # more than there is, more than an address can say; PyTorch's name
+        raise error("HK509", f"there is no memory for {shown(shape)} elements of {kind}") from None
 
 
 def unread(shape: Sequence[int], kind: str, like: Any) -> Any:

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from hkc.kernels.arrays import as_array, by_columns, dtype_of, expect, is_aligned, shown, transposed, unread
+from hkc.kernels.arrays import (
+    as_array,
+    by_columns,
+    dtype_of,
+    expect,
+    host_numbers,
+    is_aligned,
+    shown,
+    transposed,
+    unread,
+)
 from hkc.kernels.choose import extents, ranked
 from hkc.kernels.epilogue import Constants, Epilogue
 from hkc.kernels.files import compiled, first_without_spills
@@ -36,7 +46,8 @@ def gemm_grouped(
 
     a       MxK, its rows sorted by group
     b       GxNxK, with any strides
-    sizes   G numbers of i32, from 0: how many rows each group has. Rows beyond their sum are left as they are in `out`
+    sizes   G numbers of i32, from 0: how many rows each group has, M together or fewer (which is checked unless they
+            are on a GPU). Rows beyond their sum are left as they are in `out`
     bias    GxN
 
     Returns MxN; other arguments as in `gemm`. Raises `HkcError`.
@@ -57,7 +68,7 @@ def gemm_grouped(
     if epilogue.alpha == 0.0:
         a, b = a[:, :0], b[..., :0]
     form, stored = ("NN", transposed(b)) if by_columns(b) else ("NT", b)
-    chip, aligned = arch or api.gpu_arch(), all(map(is_aligned, (a, stored, out)))
+    chip, aligned = api.chip_name(arch), all(map(is_aligned, (a, stored, out)))
     _, kernel = first_without_spills(
         lambda t: compiled(GROUPED[form], chip, aligned=t.aligned, WAVES=t.waves, **extents(t), **constants),
         ranked(chip, form, (m, n, k), (*kinds, total), aligned, split=1),
@@ -76,6 +87,10 @@ def _check(a: Any, b: Any, sizes: Any, bias: Any) -> None:
     expect("sizes", sizes, (groups,), f"one for each matrix of `b`, {shown(b.shape)}")
     if dtype_of("sizes", sizes) != "i32":
         raise error("HK503", f"`sizes` holds {dtype_of('sizes', sizes)}, but counts are i32", hint="convert it")
+    counted = host_numbers(sizes)
+    if counted is not None and (min(counted, default=0) < 0 or sum(counted) > a.shape[0]):
+        what = f"`sizes` are {', '.join(map(str, counted))}, but `a` has {a.shape[0]} rows to share out"
+        raise error("HK506", what, hint="one number of rows from 0 for each group")
     if bias is not None:
         expect("bias", as_array("bias", bias, 2), (groups, n), f"a row for each matrix of `b`, {shown(b.shape)}")
 

@@ -77,7 +77,7 @@ def gemm(
     product = _product(arrays["a"], arrays["b"], epilogue, out, out_dtype)
     check_apart(product.given, arrays | product.epilogue.arrays)
     split = shares(split, product.flat)
-    return product.run(arch or api.gpu_arch(), device, split, _few(workgroups, split, product.flat))
+    return product.run(api.chip_name(arch), device, split, _few(workgroups, split, product.flat))
 
 
 @dataclass(frozen=True)

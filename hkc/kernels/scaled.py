@@ -104,7 +104,7 @@ def _scaled(
     check_apart(out, dict(zip(("a", "scale_a", "b", "scale_b"), given, strict=True)))
     kind = dtype_of("out", out)
     finish: Constants = {"OUT": kind, "SATURATE": dtype(kind).bits <= 8}
-    chip = arch or api.gpu_arch()
+    chip = api.chip_name(arch)
     aligned = all(map(is_aligned, (a, b, out)))
     if aligned:
         given = a, _padded("scale_a", scale_a), b, _padded("scale_b", scale_b)

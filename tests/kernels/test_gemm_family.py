@@ -226,6 +226,8 @@ def test_microscaling_formats(left: str, right: str) -> None:
         ({"activation": "swish"}, "HK501.*no activation `swish`"),
         ({"out": np.ones((9, 9), BF16)}, "HK505.*`out` is 9x9, but the product 8x8"),
         ({"a": 3}, "HK502.*`a` is no array or tensor, but of type int"),
+        ({"arch": 5}, "HK514.*named by a text, not 5"),
+        ({"arch": ["gfx950"]}, "HK514.*named by a text"),
         ({"a": np.ones(8, BF16)}, "HK504.*`a` has 1 dim, but at least 2"),
     ],
 )
