@@ -216,11 +216,10 @@ def _unclosed(p: Place) -> HkcError | None:
     assigns_in_header = p.token.type == "EQUAL" and p.first.type == "KERNEL" and len(p.line) > 2
     if p.token.type not in ("$END", "COLON") and not back_at_margin and not assigns_in_header:
         return None
-    if p.token.type == "COLON" and p.first.type == "DEF" and len(p.brackets) == 1:
-        hint = "name it alone; only a `kernel` line has types"
-        return error(
-            "HK101", f"the argument `{p.previous}` can't be given a type", span_of(p.source, p.token), hint=hint
-        )
+    behind = p.source.text.split("\n")[(p.token.line or 1) - 1][p.token.column or 0 :].partition("#")[0]
+    if p.token.type == "COLON" and p.first.type == "DEF" and len(p.brackets) == 1 and behind.strip():
+        what, why = f"the argument `{p.previous}` can't be given a type", "name it alone: `kernel` lines have types"
+        return error("HK101", what, span_of(p.source, p.token), hint=why)
     opened, last = p.brackets[-1], p.line[-2] if assigns_in_header else p.previous
     note = Note(f"`{opened}` is opened here", span_of(p.source, opened))
     hint = f"close it with `{CLOSING[opened]}`"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,15 +26,16 @@ def path(name: str) -> Path:
     return found
 
 
-def built(name: str, arch: str, **constants: Any) -> CompiledKernel:
-    """A kernel for one chip, whether its registers spill or not: without a warning, unlike `hkc.compile`."""
+def built(name: str, arch: str, keep: Sequence[str] = (), **constants: Any) -> CompiledKernel:
+    """A kernel for one chip, with the texts of the stages `keep`, whether its registers spill or not: without a
+    warning, unlike `hkc.compile`."""
     from hkc import pipeline
     from hkc.frontend.parse import read
     from hkc.targets.chip import load
 
     api.warm_up()
     values = {key: str(value) for key, value in constants.items()}
-    return api.build(pipeline.check(read(path(name)), values), load(arch).name)
+    return api.build(pipeline.check(read(path(name)), values), load(arch).name, keep)
 
 
 @functools.cache

@@ -177,6 +177,9 @@ class Tensor:
     def reshape(self, shape: tuple[int, ...]) -> Tensor:
         return Tensor(self.array.reshape(shape))
 
+    def tolist(self) -> Any:
+        return self.array.tolist()
+
     def __getitem__(self, at: Any) -> Tensor:
         return Tensor(self.array[at])
 
