@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hkc.passes.define import Pass
-from hkc.support.mlir import passmanager
+from hkc.support.mlir import run_passes
 from hkc.targets.chip import Chip
 
 
@@ -29,4 +29,4 @@ class EliminateDeadTiles(Pass):
     name: ClassVar[str] = "eliminate_dead_tiles"
 
     def run(self, module: Any, chip: Chip) -> None:
-        passmanager.PassManager.parse("builtin.module(canonicalize,cse)").run(module.operation)
+        run_passes(module, "canonicalize,cse")

@@ -26,7 +26,7 @@ from hkc.passes.mfma_choice import DotLayouts, candidates, shape_text, variants,
 from hkc.passes.registers import budget
 from hkc.passes.requests import requested
 from hkc.support.dtypes import dtype
-from hkc.support.mlir import ir, passmanager
+from hkc.support.mlir import ir, run_passes
 from hkc.targets.chip import Chip
 
 WAVES = "hkc.waves"
@@ -82,7 +82,7 @@ class SelectLayouts(Pass):
             _explain(graph, best)
             _write(graph, best)
             _check_registers(function, waves, chip)
-        passmanager.PassManager.parse("builtin.module(cse)").run(module.operation)
+        run_passes(module, "cse")
 
 
 def _dot_extents(op: Any) -> tuple[int, int, int]:

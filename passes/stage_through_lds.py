@@ -16,7 +16,7 @@ from hkc.passes.define import Pass
 from hkc.passes.explain import Option, explain
 from hkc.passes.layout_graph import from_memory
 from hkc.support.dtypes import dtype
-from hkc.support.mlir import ir, passmanager
+from hkc.support.mlir import ir, run_passes
 from hkc.targets.chip import Chip
 
 CONVERT, TRANSPOSE = "hkc_tile.convert_layout", "hkc_tile.transpose"
@@ -53,7 +53,7 @@ class StageThroughLds(Pass):
                 if op.name == CONVERT and _goes_through_lds(function, op, chip):
                     op.attributes[STAGED] = ir.UnitAttr.get()
             _gather(function)
-        passmanager.PassManager.parse("builtin.module(cse)").run(module.operation)
+        run_passes(module, "cse")
 
 
 def _gather(function: Any) -> None:
