@@ -301,7 +301,7 @@ class Expressions:
     def items(self, expr: syntax.Expr, what: str) -> tuple[syntax.Expr, ...]:
         """The items of a list."""
         if not isinstance(expr, syntax.Sequence):
-            inner = self.text(expr)[1:-1] if isinstance(expr, syntax.Several) else self.text(expr)
+            inner = expr.span.text[1:-1] if isinstance(expr, syntax.Several) else expr.span.text
             raise error("HK201", f"{what} are a list", expr.span, hint=f"write [{inner}]")
         return expr.items
 
@@ -366,12 +366,6 @@ class Expressions:
     def zero(self, dtype: str) -> Number:
         """The zero of a dtype."""
         return False if dtype == "bool" else 0
-
-    def text(self, expr: syntax.Expr) -> str:
-        """The source of an expression on one line."""
-        span = expr.span
-        row = span.source.text.split("\n")[span.line - 1]
-        return row[span.column - 1 : span.end_column - 1 if span.end_line == span.line else None]
 
 
 def _made_a_tile(meaning: Meaning) -> str | None:

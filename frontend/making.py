@@ -64,7 +64,7 @@ def _iota(
     kind = Function("iota", SHAPED["iota"], ("axis",), 0, FUNCTIONS["cast"].handler)
     given = kind.bind(arguments) if arguments else {}
     if len(shape) > 1 and "axis" not in given:
-        raise error("HK211", "`iota` of more than one dim needs an axis", span, hint=f"{c.text(made)}(axis=0)")
+        raise error("HK211", "`iota` of more than one dim needs an axis", span, hint=f"{made.span.text}(axis=0)")
     axis = c.whole_number(given["axis"], "an axis") if "axis" in given else 0
     if not -len(shape) <= axis < len(shape):
         message = f"a tile of rank {len(shape)} has no axis {axis}"

@@ -174,8 +174,7 @@ def _annotation(p: Place) -> HkcError | None:
     """`x: f32 = …`, as Python has it."""
     if p.token.type != "COLON" or p.brackets or p.first is not p.previous or p.first is None or p.first.type != "NAME":
         return None
-    row = p.source.text.split("\n")[(p.token.line or 1) - 1]
-    if "=" not in row[p.token.column or 0 :]:
+    if "=" not in span_of(p.source, p.token).behind:
         return None
     hint = f"`{p.previous} = …` takes the dtype of the value, which cast(value, dtype) converts"
     return error("HK101", f"the variable `{p.previous}` can't be given a type", span_of(p.source, p.token), hint=hint)
@@ -216,10 +215,11 @@ def _unclosed(p: Place) -> HkcError | None:
     assigns_in_header = p.token.type == "EQUAL" and p.first.type == "KERNEL" and len(p.line) > 2
     if p.token.type not in ("$END", "COLON") and not back_at_margin and not assigns_in_header:
         return None
-    behind = p.source.text.split("\n")[(p.token.line or 1) - 1][p.token.column or 0 :].partition("#")[0]
-    if p.token.type == "COLON" and p.first.type == "DEF" and len(p.brackets) == 1 and behind.strip():
+    place = span_of(p.source, p.token)
+    typed = p.token.type == "COLON" and p.first.type == "DEF" and len(p.brackets) == 1
+    if typed and place.behind.partition("#")[0].strip():
         what, why = f"the argument `{p.previous}` can't be given a type", "name it alone: `kernel` lines have types"
-        return error("HK101", what, span_of(p.source, p.token), hint=why)
+        return error("HK101", what, place, hint=why)
     opened, last = p.brackets[-1], p.line[-2] if assigns_in_header else p.previous
     note = Note(f"`{opened}` is opened here", span_of(p.source, opened))
     hint = f"close it with `{CLOSING[opened]}`"
@@ -284,8 +284,8 @@ def _unknown_item(p: Place) -> HkcError | None:
         return None
     close = get_close_matches(p.token.lower(), _ITEMS, n=1) if p.token.type == "NAME" else []
     hint = f"did you mean `{close[0]}`?" if close else "statements belong in the indented body of a kernel"
-    rest = p.source.text.split("\n")[(p.token.line or 1) - 1][(p.token.end_column or 1) - 1 :].lstrip()
-    if not close and p.token.type == "NAME" and re.match(r"=\s*[-.\d]", rest):
+    rest = span_of(p.source, p.token).behind
+    if not close and p.token.type == "NAME" and re.match(r"\s*=\s*[-.\d]", rest):
         hint = f"`const {p.token} = …`, or `tune {p.token} = …` for what only decides how fast a kernel is"
     message = f"`{shorten(p.token)}` starts nothing at the left margin"
     return error("HK108", message, span_of(p.source, p.token), hint=hint)

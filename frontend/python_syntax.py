@@ -70,7 +70,6 @@ class Converter:
     def __init__(self, source: Source, resolve: Callable[[str, Span], str]) -> None:
         self.source = source
         self.resolve = resolve
-        self._lines = source.text.split("\n")
 
     def span(self, node: Any) -> Span:
         """The place of a node; Python counts columns in bytes, we in characters."""
@@ -83,11 +82,11 @@ class Converter:
         )
 
     def _column(self, line: int, offset: int) -> int:
-        return len(self._lines[line - 1].encode()[:offset].decode(errors="ignore")) + 1
+        return len(self.source.rows[line - 1].encode()[:offset].decode(errors="ignore")) + 1
 
     def name_span(self, node: ast.FunctionDef) -> Span:
         """The place of a function's name."""
-        first = self._lines[node.lineno - 1].index(node.name, self._column(node.lineno, node.col_offset)) + 1
+        first = self.source.rows[node.lineno - 1].index(node.name, self._column(node.lineno, node.col_offset)) + 1
         return Span(self.source, node.lineno, first, node.lineno, first + len(node.name))
 
     def parameter(self, argument: ast.arg) -> syntax.Parameter:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from hkc.dialects.forms import walk
+from hkc.dialects.tile.divisibility import is_constant
 from hkc.passes.trips import LOOPS
 from hkc.support.mlir import ir
 from hkc.targets.chip import Chip
@@ -42,8 +43,9 @@ class _Alive:
         self.add(values)
 
     def add(self, values: Iterable[Any]) -> None:
+        """Constants take no register until they are used."""
         for value in values:
-            if value not in self.values and (size := registers(value)) and not _free(value):
+            if value not in self.values and (size := registers(value)) and not is_constant(value):
                 self.values[value] = size
                 self.size += size
 
@@ -97,8 +99,3 @@ def _arguments(op: Any) -> Iterator[Any]:
     for region in op.regions:
         for block in region:
             yield from block.arguments
-
-
-def _free(value: Any) -> bool:
-    """Does a value take no register until it is used?"""
-    return isinstance(value, ir.OpResult) and value.owner.name == "arith.constant"

@@ -7,6 +7,7 @@ Everything here is plain data that travels through pickle, since diagnostics are
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 
@@ -16,6 +17,16 @@ class Source:
 
     name: str
     text: str
+
+    @property
+    def rows(self) -> list[str]:
+        """The lines of the text, without their ends."""
+        return _rows(self.text)
+
+
+@lru_cache(maxsize=4)
+def _rows(text: str) -> list[str]:
+    return text.split("\n")
 
 
 @dataclass(frozen=True)
@@ -27,6 +38,17 @@ class Span:
     column: int
     end_line: int
     end_column: int
+
+    @property
+    def text(self) -> str:
+        """What stands here, as far as its first line goes."""
+        end = self.end_column - 1 if self.end_line == self.line else None
+        return self.source.rows[self.line - 1][self.column - 1 : end]
+
+    @property
+    def behind(self) -> str:
+        """What follows on its last line."""
+        return self.source.rows[self.end_line - 1][self.end_column - 1 :]
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
 from unicodedata import category, combining, east_asian_width
 
 from hkc.support.errors import Diagnostic, Span
@@ -46,7 +45,7 @@ def _place(span: Span | None) -> str:
 
 def _excerpt(spans: list[Span]) -> Iterable[str]:
     """The source line of these spans, and carets under each; nothing where the source has no such line."""
-    rows = _rows(spans[0].source.text)
+    rows = spans[0].source.rows
     if not 0 < spans[0].line <= len(rows) or not rows[spans[0].line - 1].strip():
         return
     row = rows[spans[0].line - 1]
@@ -65,11 +64,6 @@ def _excerpt(spans: list[Span]) -> Iterable[str]:
     left, right = ("…" if start else ""), ("…" if stop < len(row) else "")
     yield f"{spans[0].line:5} | {left}{text}{right}"
     yield f"      | {' ' * len(left)}{carets}"
-
-
-@lru_cache(maxsize=4)
-def _rows(text: str) -> list[str]:
-    return text.split("\n")
 
 
 def _cell(character: str) -> str:
