@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import unicodedata
 
+from lark import Token
+
+from hkc.frontend.indent import Layout, span_of
+from hkc.support.errors import HkcError, error
+
 _SIGNS = {"·": "*", "×": "*", "∗": "*", "⋅": "*", "÷": "/", "∕": "/", "−": "-", "‐": "-", "‑": "-", "–": "-", "—": "-",
           "≤": "<=", "≥": ">=", "≠": "!=", "¬": "not", "∧": "and", "∨": "or", "√": "sqrt( )", "∞": "inf",
           "∑": "sum( )", "∏": "prod( )", "∈": "in", "←": "=", "≔": "=", "⊕": "^",
@@ -57,3 +62,28 @@ def _of_letter(character: str) -> str:
     if words[:1] == ["greek"] and "letter" in words:
         return f"{ALPHABET}: `{words[words.index('letter') + 1]}`, for example"
     return f"{ALPHABET}; other letters stand only in comments and texts"
+
+
+def explain_character(layout: Layout, line: int, column: int, character: str) -> HkcError:
+    """The mistake of a character that starts no token."""
+    token = Token("", character, line=line, column=column, end_line=line, end_column=column + 1)
+    span = span_of(layout.source, token)
+    if character in "\"'":
+        hint = f"close it on this line with {character}; comments start with #"
+        return error("HK105", "this text has no closing quote", span, hint=hint)
+    if character == "\\":
+        hint = "lines continue inside brackets; put the expression in ( )"
+        return error("HK111", "`\\` doesn't continue a line", span, hint=hint)
+    if character == ";":
+        return error("HK111", "`;` doesn't separate statements", span, hint="one statement per line")
+    if character == "!":
+        return error("HK111", "`!` is not an operator", span, hint="`not` negates a condition, `~` a tile of bools")
+    if character in "{}":
+        return error(
+            "HK111", f"`{character}` has no meaning here", span, hint="lists are written [a, b]; blocks by indentation"
+        )
+    if character.isascii() and character.isprintable():
+        choice = "`a if condition else b` chooses one of two numbers, where(condition, a, b) element by element"
+        hint = choice if character == "?" else f"{ALPHABET}; comments start with #"
+        return error("HK111", f"the character `{character}` has no meaning here", span, hint=hint)
+    return error("HK111", f"the character {describe(character)} has no meaning here", span, hint=advice(character))

@@ -24,6 +24,7 @@ from hkc.frontend.scope import (
     global_type,
     is_index,
     is_number,
+    one_of,
     scalar_dtype,
     suggestion,
     tile_type,
@@ -338,10 +339,10 @@ class Expressions:
 
     def word(self, expr: syntax.Expr, words: Sequence[str]) -> str:
         """One of a few words."""
-        if not isinstance(expr, syntax.Name) or expr.name not in words:
-            raise error(
-                "HK307", "this is none of the words that are known here", expr.span, hint=f"one of {', '.join(words)}"
-            )
+        if not isinstance(expr, syntax.Name):
+            raise error("HK307", "a word is needed here", expr.span, hint=one_of(words))
+        if expr.name not in words:
+            raise error("HK307", f"`{expr.name}` is none of the words here", expr.span, hint=one_of(words, expr.name))
         return expr.name
 
     def place(self, expr: syntax.Expr) -> Operand:

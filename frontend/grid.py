@@ -38,21 +38,22 @@ class Grid:
 
     def tile_ids(self, c: Expressions, call: syntax.Call) -> Meaning:
         """One index per extent. Raises `HkcError`, for a second call or one in a loop too."""
+        assert isinstance(call.callee, syntax.Name)  # `tile_ids`, or the `tiles` of a persistent kernel
         if self.blocks:
-            raise error(
-                "HK309", "`tile_ids` can't stand in a block", call.span, hint="it defines the grid; call it first"
-            )
+            message = f"`{call.callee.name}` can't stand in a block"
+            raise error("HK309", message, call.span, hint="it defines the grid; call it first")
         if self.place is not None:
-            note = Note("the first one is here", self.place)
-            raise error(
-                "HK309", "a kernel has one `tile_ids`", call.span, notes=(note,), hint=f"for several axes: {SPELLING}"
-            )
+            message, note = "the grid of a kernel is defined once", Note("the first time is here", self.place)
+            raise error("HK309", message, call.span, notes=(note,), hint=f"for several axes: {SPELLING}")
         self.place, order = call.span, self.order(c, call.keywords)
         if not 1 <= len(call.arguments) <= AXES:
             raise error("HK309", f"a grid has 1 to {AXES} axes, not {len(call.arguments)}", call.span, hint=SPELLING)
         operands = [c.operand(a) for a in call.arguments]
         values = [arithmetic.index(c.b, o) for o in operands]
         for operand, value in zip(operands, values, strict=True):
+            if isinstance(operand.meaning, int) and operand.meaning < 1:
+                message = f"a grid of {operand.meaning} workgroups computes nothing"
+                raise error("HK309", message, operand.span, hint="at least 1")
             if value.extent is None:
                 raise error(
                     "HK309",
@@ -65,7 +66,7 @@ class Grid:
         ids = c.b.tile_op("tile_id", values, call.span, {}, **order)
         return ids[0] if len(ids) == 1 else ids
 
-    def order(self, c: Expressions, keywords: Sequence[syntax.Keyword]) -> dict[str, Any]:
+    def order(self, c: Expressions, keywords: Sequence[syntax.Keyword], spelling: str = SPELLING) -> dict[str, Any]:
         """The attributes `order`, `chunk` and `window` of a grid's ops. Raises `HkcError`."""
         found: dict[str, Any] = {"order": "rows"}
         for keyword in keywords:
@@ -74,8 +75,15 @@ class Grid:
                 found[name] = c.word(keyword.value, ORDERS)
             elif name in ("chunk", "window"):
                 found[name] = c.whole_number(keyword.value, f"the {name} of a grid")
+                if found[name] < 1:
+                    message = f"the {name} of a grid can't be {found[name]}"
+                    raise error("HK309", message, keyword.value.span, hint="at least 1; left out, it is chosen")
             else:
-                raise error("HK211", f"a grid has no argument `{name}`", keyword.name.span, hint=SPELLING)
+                raise error("HK211", f"a grid has no argument `{name}`", keyword.name.span, hint=spelling)
+        for keyword in keywords:
+            if keyword.name.name != "order" and found["order"] != "chiplet":
+                message = f"a grid in the order `{found['order']}` has no {keyword.name.name}"
+                raise error("HK309", message, keyword.name.span, hint=f"order=chiplet, {keyword.name.name}=…")
         return found
 
 

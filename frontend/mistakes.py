@@ -13,7 +13,6 @@ from difflib import get_close_matches
 
 from lark import Token
 
-from hkc.frontend.characters import ALPHABET, advice, describe
 from hkc.frontend.indent import CLOSING, Layout, end_of, span_of
 from hkc.support.errors import HkcError, Note, Source, Span, error
 
@@ -84,31 +83,6 @@ def explain_token(layout: Layout, token: Token, expected: frozenset[str]) -> Hkc
     line = tuple(t for t in layout.line if t is not token)
     place = Place(layout.source, token, expected, line, tuple(t for t in layout.brackets if t is not token))
     return next(found for rule in _RULES if (found := rule(place)) is not None)
-
-
-def explain_character(layout: Layout, line: int, column: int, character: str) -> HkcError:
-    """The mistake of a character that starts no token."""
-    token = Token("", character, line=line, column=column, end_line=line, end_column=column + 1)
-    span = span_of(layout.source, token)
-    if character in "\"'":
-        hint = f"close it on this line with {character}; comments start with #"
-        return error("HK105", "this text has no closing quote", span, hint=hint)
-    if character == "\\":
-        hint = "lines continue inside brackets; put the expression in ( )"
-        return error("HK111", "`\\` doesn't continue a line", span, hint=hint)
-    if character == ";":
-        return error("HK111", "`;` doesn't separate statements", span, hint="one statement per line")
-    if character == "!":
-        return error("HK111", "`!` is not an operator", span, hint="`not` negates a condition, `~` a tile of bools")
-    if character in "{}":
-        return error(
-            "HK111", f"`{character}` has no meaning here", span, hint="lists are written [a, b]; blocks by indentation"
-        )
-    if character.isascii() and character.isprintable():
-        choice = "`a if condition else b` chooses one of two numbers, where(condition, a, b) element by element"
-        hint = choice if character == "?" else f"{ALPHABET}; comments start with #"
-        return error("HK111", f"the character `{character}` has no meaning here", span, hint=hint)
-    return error("HK111", f"the character {describe(character)} has no meaning here", span, hint=advice(character))
 
 
 def _reserved(p: Place) -> HkcError | None:
@@ -194,8 +168,26 @@ def _stray_word(p: Place) -> HkcError | None:
 def _missing_in(p: Place) -> HkcError | None:
     if p.expected != {"COMMA", "IN"} or p.previous is None:
         return None
+    if p.previous == "in":
+        span = span_of(p.source, p.previous)
+        return error("HK101", "a name is missing before `in`", span, hint="for k in range(…):")
     hint = f"for {p.previous} in range(…):"
     return error("HK101", f"`in` is missing after `{p.previous}`", end_of(p.source, p.previous), hint=hint)
+
+
+def _hints(p: Place) -> HkcError | None:
+    """Hints that stand elsewhere than behind the parameters of a kernel and `with`."""
+    if p.first is None or p.first.type not in _BLOCKS or p.brackets or p.previous is None:
+        return None
+    span, form = span_of(p.source, p.token), "kernel name(…) with waves=4, stages=2:"
+    if p.token == "with" and p.token.type == "NAME":
+        return error("HK101", "hints stand in the `kernel` line, behind its parameters", span, hint=form)
+    if p.previous.type == "WITH" and p.token.type == "LPAR":
+        return error("HK101", "hints have no brackets", span, hint=form)
+    rest = p.source.text.split("\n")[(p.token.line or 1) - 1][(p.token.end_column or 1) - 1 :]
+    if p.first.type == "KERNEL" and "WITH" in p.expected and p.token.type == "NAME" and re.match(r"\s*=", rest):
+        return error("HK101", f"`with` is missing before the hint `{p.token}`", span, hint=form)
+    return None
 
 
 def _default(p: Place) -> HkcError | None:
@@ -383,6 +375,7 @@ _RULES: tuple[Callable[[Place], HkcError | None], ...] = (
     _annotation,
     _stray_word,
     _missing_in,
+    _hints,
     _blocks,
     _default,
     _unclosed,

@@ -13,11 +13,12 @@ from typing import Any
 from lark import Token, Transformer
 
 from hkc.frontend import syntax
+from hkc.frontend.characters import explain_character
 from hkc.frontend.codes import FILE_BYTES, NESTING, SPLIT_FILE
 from hkc.frontend.imports import with_imports
 from hkc.frontend.indent import Layout, span_of
 from hkc.frontend.lalr import Machine, UnexpectedCharacter, UnexpectedToken
-from hkc.frontend.mistakes import INTO_PLACES, explain_character, explain_token, shorten
+from hkc.frontend.mistakes import INTO_PLACES, explain_token, shorten
 from hkc.frontend.operators import tree
 from hkc.support import collector
 from hkc.support.errors import Source, Span, error

@@ -69,7 +69,8 @@ def _counted(x: Expressions, start: Operand, stop: Operand, step: Operand) -> Wa
         return Operand(arithmetic.binary(x.b, op, a, b, place.span), place)
 
     zero, one = Operand(0, place), Operand(1, place)
-    step = Operand(arithmetic.index(x.b, step), place) if isinstance(step.meaning, Value) else step
+    if not isinstance(step.meaning, int) or isinstance(step.meaning, bool):
+        step = Operand(arithmetic.index(x.b, step), place)
     trips = compute("cdiv", compute("-", start, stop), compute("max", compute("-", zero, step), one))
     if isinstance(step.meaning, Value):
         forwards = compute("cdiv", compute("-", stop, start), compute("max", step, one))
@@ -94,7 +95,7 @@ def _tiles(x: Expressions, loop: syntax.For, called: syntax.Call) -> Walk:
         raise error("HK214", f"{names} for {found}", *(v.span for v in loop.variables), hint=spelling)
     grid = [arithmetic.index(x.b, x.operand(a)) for a in called.arguments]
     extents = [Operand(extent, a) for extent, a in zip(grid, called.arguments, strict=True)]
-    order = x.grid.order(x, [k for k in called.keywords if k.name.name != "workgroups"])
+    order = x.grid.order(x, [k for k in called.keywords if k.name.name != "workgroups"], spelling)
     first = x.grid.tile_ids(x, syntax.Call(called.span, called.callee, tuple(workgroups), ()))
     total = extents[0]
     for extent in extents[1:]:

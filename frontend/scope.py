@@ -126,6 +126,15 @@ def given_by(words: Iterable[str]) -> str:
     return f"there {'are' if len(known) > 1 else 'is'} {', '.join(known)}" if known else "leave it out; there is none"
 
 
+def one_of(words: Sequence[int | str], word: str = "", text: str = "") -> str:
+    """All that is possible in a place, or a text like that one, and what a foreign `word` there may have meant."""
+    spoken = word.lower().replace("_", "").replace("-", "")
+    near = get_close_matches(spoken, [str(w) for w in words], n=1, cutoff=0.6)
+    known = [f"one of {', '.join(map(str, words))}"] if words else []
+    known += [f"a text like {text}"] if text else []
+    return ", or ".join(known) + (f"; did you mean `{near[0]}`?" if near else "")
+
+
 def describe(meaning: Meaning) -> str:
     """How messages speak of a value."""
     match meaning:

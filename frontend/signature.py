@@ -13,7 +13,7 @@ from hkc.frontend.codes import RANK
 from hkc.frontend.constants import compile_time, refuse_taken
 from hkc.frontend.library import WORDS
 from hkc.frontend.program import Value
-from hkc.frontend.scope import Bound, Silenced, describe, given_by, suggestion
+from hkc.frontend.scope import Bound, Silenced, describe, given_by, one_of, suggestion
 from hkc.machine.abi import Aligned, Condition, GlobalParam, Param, ScalarParam, StrideMultiple, UnitStride
 from hkc.support.dtypes import DTYPES, DType
 from hkc.support.errors import Diagnostic, HkcError, error
@@ -181,15 +181,23 @@ class Signature:
         chosen = _word(binding.value, legal, pattern)
         if chosen is not None:
             return chosen
-        known = [f"one of {', '.join(map(str, legal))}"] if legal else []
-        hint = ", or ".join([*known, *([f"a text like {example}"] if example else [])])
-        if isinstance(binding.value, syntax.Text):
-            raise error("HK307", f"`{word.name}` can't be `{binding.value.text}`", binding.value.span, hint=hint)
+        foreign = self._foreign_word(binding.value, legal)
+        hint = one_of(legal, foreign or "", example)
+        if foreign is not None:
+            raise error("HK307", f"`{word.name}` can't be `{foreign}`", binding.value.span, hint=hint)
         value = compile_time(binding.value, self.names, "a hint")
         if not isinstance(value, int) or isinstance(value, bool) or value not in legal:
             near = _nearest(value, legal)
             raise error("HK307", f"`{word.name}` can't be {describe(value)}", binding.value.span, hint=f"{hint}{near}")
         return value
+
+    def _foreign_word(self, expr: syntax.Expr, legal: Sequence[int | str]) -> str | None:
+        """A text, or a name that means nothing where words are possible."""
+        if isinstance(expr, syntax.Text):
+            return expr.text
+        if isinstance(expr, syntax.Name) and expr.name not in self.names and not any(isinstance(v, int) for v in legal):
+            return expr.name
+        return None
 
     def _align_all(self, binding: syntax.Binding) -> None:
         """The hint `align` demands of every tensor what `global[…](align=…)` demands of one; that one goes first."""
@@ -216,7 +224,7 @@ def _word(expr: syntax.Expr, legal: tuple[int | str, ...], pattern: str) -> str 
 
 def _nearest(value: object, legal: Sequence[int | str]) -> str:
     """Which of the legal numbers lie next to one that is not, to be added to a list of them."""
-    if not isinstance(value, int):
+    if not isinstance(value, int) or isinstance(value, bool):
         return ""
     numbers = [n for n in legal if isinstance(n, int)]
     around = [*[n for n in numbers if n < value][-1:], *[n for n in numbers if n > value][:1]]

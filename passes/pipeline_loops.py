@@ -40,6 +40,10 @@ as many."""
 TIDY = "canonicalize,cse"
 
 
+OUTER = "has a loop inside"
+"""Why a loop around others doesn't go ahead."""
+
+
 @dataclass(frozen=True)
 class PipelineLoops(Pass):
     """A loop that stages tiles through LDS brings them in ahead of time: with `stages=N`, N - 1 trips; without, one, or
@@ -99,25 +103,32 @@ class PipelineLoops(Pass):
 
 def _run(function: Any, chip: Chip) -> None:
     loops = [op for op in walk(function) if op.name == "scf.for"]
-    found = [(op, parts) for op in loops if (parts := _split(op)) is not None]
+    split = [(op, _split(op)) for op in loops]
+    found = [(op, parts) for op, parts in split if isinstance(parts, Parts)]
     if not found:
         why = "no loop of this kernel brings tiles through LDS in a way that can go ahead of its trips"
-        _refuse(function, requested(function, "stages"), why, "leave it out")
+        refused = ((op, f"its tiles can't come in ahead, since it {parts}") for op, parts in split if parts != OUTER)
+        place, why = next(refused, (function, why))
+        _refuse(place, requested(function, "stages"), why, "leave it out")
     used = _lds_end(function)  # no loop needs its copies while another runs: all have them in the same place
     carried = Peak(function).carried
     for op, parts in found:
         _pipeline(function, op, parts, used, carried, chip)
 
 
-def _split(loop: Any) -> Parts | None:
-    """None where a loop brings nothing into LDS, or does more than fetch, fill and compute."""
+def _split(loop: Any) -> Parts | str:
+    """What its trips consist of; why not, where a loop brings nothing into LDS, or does more than fetch, fill and
+    compute."""
     block = loop.regions[0].blocks[0]
     *body, _ = (op.operation for op in block.operations)
     write = [op for op in body if op.name == WRITE]
     copies = [op for op in body if op.name == COPY]
     reads = [op for op in body if op.name in READS]
-    if any(len(op.regions) and not _fetches(op) for op in body) or not (write or copies) or not reads:
-        return None
+    inner = [op for op in body if len(op.regions) and not _fetches(op)]
+    if inner:
+        return "has branches, such as those of a ragged edge" if all(op.name == "scf.if" for op in inner) else OUTER
+    if not (write or copies) or not reads:
+        return "brings no tile through LDS"
     needed = _slice([*write, *copies], body)
     packing = _users(filter(_fetches, needed), needed)
     filling = [op for op in body if op.name == WRITE or op in packing]
@@ -125,11 +136,11 @@ def _split(loop: Any) -> Parts | None:
     carried = set(list(block.arguments)[1:])
     early = *ahead, *packing
     if any(o in carried for op in (*early, *filling) for o in _used(op)) or not all(map(_movable, early)):
-        return None
+        return "puts into LDS what it has computed, or kept from a trip before"
     gone = {op for op in ahead if op.name == COPY or _fetches(op)} | set(filling)
     compute = [op for op in body if op not in gone]
     if any(_comes_from(o, gone) for op in compute for o in _used(op)):
-        return None
+        return "computes with what it loads beside what LDS brings"
     return Parts(tuple(ahead), tuple(filling), tuple(compute), compute.index(reads[0]) + 1, bool(copies))
 
 
@@ -187,16 +198,15 @@ def _buffers(parts: Parts) -> list[Any]:
 def _pipeline(function: Any, loop: Any, parts: Parts, used: int, carried: int, chip: Chip) -> None:
     stages, buffers = requested(function, "stages"), _buffers(parts)
     if _overlap(buffers):
-        _refuse(function, stages, "buffers of its loop share bytes of LDS", "leave it out, or use smaller tiles")
+        _refuse(loop, stages, "buffers of its loop share bytes of LDS", "leave it out, or use smaller tiles")
         return
     size = sum(map(_padded, buffers))
     distance = _distance(function, parts, used + 2 * size, chip) if stages is None else stages - 1
     room = used + distance * size <= chip.lds.bytes
     if not room and parts.copies:
         needed = used + distance * size
-        _refuse(
-            function, stages, f"it needs {needed} bytes of LDS, and {chip.name} has {chip.lds.bytes}", "fewer stages"
-        )
+        why = f"it needs {needed} bytes of LDS, and {chip.name} has {chip.lds.bytes}"
+        _refuse(loop, stages, why, "fewer stages")
         return
     if stages is None and (reason := _too_many_registers(function, parts, carried, chip)):
         explain(function, loop, "loop", Option(f"tiles don't come in ahead: {reason}"))
@@ -228,10 +238,10 @@ def _too_many_registers(function: Any, parts: Parts, carried: int, chip: Chip) -
     return f"they would take {2 * fetched} registers, {needed} with all others of {limit}" if needed > limit else None
 
 
-def _refuse(function: Any, stages: int | None, why: str, hint: str) -> None:
+def _refuse(place: Any, stages: int | None, why: str, hint: str) -> None:
     """What was asked for and can't be is an error; what was not asked for is left out."""
     if stages is not None:
-        raise refuse(function, "HK450", f"`stages={stages}` can't be honoured: {why}", hint=hint)
+        raise refuse(place, "HK450", f"`stages={stages}` can't be honoured: {why}", hint=hint)
 
 
 def _replace(loop: Any, trips: Trips) -> None:

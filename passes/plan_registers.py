@@ -11,7 +11,7 @@ from hkc.dialects.forms import kernels, walk
 from hkc.passes.define import Pass
 from hkc.passes.explain import Option, explain
 from hkc.passes.locate import refuse
-from hkc.passes.registers import ADDRESSES, Peak, budget, registers
+from hkc.passes.registers import ADDRESSES, Peak, budget, registers, relief
 from hkc.passes.requests import requested
 from hkc.passes.select_layouts import WAVES
 from hkc.passes.trip_order import MFMA
@@ -57,7 +57,7 @@ class PlanRegisters(Pass):
                     f"the loop carries {peak.carried} registers of every lane, but a wave has {limit} on {chip.name}, "
                     f"where a workgroup has {waves} waves"
                 )
-                raise refuse(peak.loop, "HK459", message, hint="use smaller tiles, or more waves: `with waves=8`")
+                raise refuse(peak.loop, "HK459", message, hint=relief(waves, chip, occupancy))
             placed = _sums(function) if peak.registers + ADDRESSES > chip.registers.vgprs < limit else 0
             placed = placed if placed <= chip.registers.agprs else 0
             function.attributes[AGPRS] = build.int_attr(placed)

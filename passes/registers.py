@@ -34,6 +34,14 @@ def budget(waves: int, chip: Chip, occupancy: int | None = None) -> int:
     return min(share - share % chip.registers.granule, chip.registers.vgprs + chip.registers.agprs)
 
 
+def relief(waves: int, chip: Chip, occupancy: int | None = None) -> str:
+    """What to do where tiles need more than the budget. Waves beyond one per SIMD bring no registers of their own."""
+    if occupancy is not None and budget(waves, chip) > budget(waves, chip, occupancy):
+        return f"use smaller tiles, or a smaller `waves_per_eu` than {occupancy}"
+    simds = chip.compute.simds
+    return f"use smaller tiles, or more waves: `with waves={simds}`" if waves < simds else "use smaller tiles"
+
+
 class _Alive:
     """Values in registers that are alive, and how many they take together."""
 

@@ -121,7 +121,7 @@ class ScheduleWaves(Pass):
         mixes = [_mix(loop, found[0] if found else None, waves, chip, obstacle) for loop, found, obstacle in taken]
         against = [_against(wanted, mix, chip) for mix in mixes] if wanted in SHARING else []
         if against and all(against):
-            raise _refused(loops[0], wanted, against[0])
+            raise _refused(loops[0], wanted, against[0], _instead(wanted, mixes[0], chip))
         for i, (loop, found, obstacle) in enumerate(taken):
             # A loop has copies for rare workgroups: what is asked for holds where it can.
             schedule = "plain" if against and against[i] else wanted or self.choose(mixes[i], chip)
@@ -156,15 +156,21 @@ def _mix(loop: Any, trip: Trip | None, waves: int, chip: Chip, obstacle: str) ->
 
 def _against(wanted: str, mix: Mix, chip: Chip) -> str:
     """Why a loop can't be put in this order; "" where it can."""
-    if mix.obstacle:
-        return mix.obstacle
     if mix.sharing != SHARING[wanted]:
         return f"it is for {SHARING[wanted]} wave(s) of a workgroup on each of {chip.compute.simds} SIMDs"
+    if mix.obstacle:
+        return mix.obstacle
     return "its MFMAs are not even in number" if len(mix.clocks) % 2 else ""
 
 
-def _refused(op: Any, wanted: str, why: str) -> Exception:
-    return refuse(op, "HK450", f"`schedule={wanted}` can't be honoured: {why}", hint="schedule=plain, or no hint")
+def _instead(wanted: str, mix: Mix, chip: Chip) -> str:
+    """What to write where a loop can't be put in this order."""
+    waves = SHARING[wanted] * chip.compute.simds
+    return "schedule=plain, or no hint" if mix.sharing == SHARING[wanted] else f"with waves={waves}, or no `schedule`"
+
+
+def _refused(op: Any, wanted: str, why: str, hint: str = "schedule=plain, or no hint") -> Exception:
+    return refuse(op, "HK450", f"`schedule={wanted}` can't be honoured: {why}", hint=hint)
 
 
 def _ping_pong(loop: Any, found: list[Trip], mix: Mix, count: int, waves: int) -> None:

@@ -23,7 +23,7 @@ from hkc.passes.layout_graph import DOTS, LayoutGraph, Layouts, Tile, from_memor
 from hkc.passes.lds_accesses import weight
 from hkc.passes.locate import refuse
 from hkc.passes.mfma_choice import DotLayouts, candidates, shape_text, variants, wave_grids
-from hkc.passes.registers import budget
+from hkc.passes.registers import budget, relief
 from hkc.passes.requests import requested
 from hkc.support.dtypes import dtype
 from hkc.support.mlir import ir, run_passes
@@ -397,4 +397,4 @@ def _check_registers(function: Any, waves: int, chip: Chip) -> None:
                     f"this {'x'.join(map(str, shape))} tile takes {taken} registers of every lane, but a wave of a "
                     f"workgroup of {waves} has {limit} on {chip.name}"
                 )
-                raise refuse(op, "HK459", message, hint="use a smaller tile, or more waves: `with waves=8`")
+                raise refuse(op, "HK459", message, hint=relief(waves, chip))

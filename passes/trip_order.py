@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from hkc.passes.locate import span
 from hkc.passes.place_waits import COPY, READS
 from hkc.support.mlir import ir
 
@@ -15,6 +16,18 @@ WRITE, MARK, ARRIVE = "hkc_wave.lds_write", "hkc_wave.async_mark", "hkc_wave.wai
 MEETING = frozenset({ARRIVE, "hkc_wave.wait", "hkc_wave.barrier"})
 KNOWN = MFMA | FETCHES | READS | {WRITE, MARK}
 PURE = ("arith.", "vector.", "math.")
+OTHER = {
+    "scf.if": "a branch, such as that of a ragged edge,",
+    "scf.for": "a loop",
+    "scf.while": "a loop",
+    **{
+        f"hkc_wave.{name}": "numbers go from lane to lane" for name in ("shuffle_xor", "exchange_lanes", "gather_lanes")
+    },
+    **{f"hkc_wave.{name}": "a store" for name in ("buffer_store", "global_store")},
+    **{f"hkc_wave.{name}": "an atomic update" for name in ("global_atomic", "global_compare_and_swap")},
+    "hkc_wave.global_load": "a load that no buffer descriptor serves",
+}
+"""What messages call other ops; ops without a name of their own there are named as they are."""
 
 
 @dataclass
@@ -88,7 +101,7 @@ def _joined(segments: list[Trip]) -> tuple[list[Trip], str]:
     for segment in segments:
         strange = [op for op in segment.ops if op.name not in KNOWN and not op.name.startswith(PURE)]
         if strange:
-            return [], f"its trips do more than read, copy and multiply (`{strange[0].name}`)"
+            return [], f"its trips do more than read, copy and multiply: {_told(strange[0])}"
         if segment.named(MFMA) and segment.meetings:
             found.append(segment)
         elif found and segment.named({WRITE}) and not segment.named(KNOWN - {WRITE}):
@@ -97,6 +110,12 @@ def _joined(segments: list[Trip]) -> tuple[list[Trip], str]:
         elif segment.named(KNOWN):
             return [], "its tiles don't come in ahead of its trips"
     return found, "" if found else "its tiles don't come in ahead of its trips"
+
+
+def _told(op: Any) -> str:
+    """What an op does that no trip of a schedule may do, and in which line of the source."""
+    at = span(op)
+    return OTHER.get(op.name, f"`{op.name}`") + (f" in line {at.line}" if at else "")
 
 
 @dataclass

@@ -20,6 +20,14 @@ kernel double(A: global[f32, M], B: global[f32, M]) with HINTS:
     store(B, [i*256], load(A, [i*256], [256]) * 2.0)
 """
 
+LOOP = """
+kernel loop(A: global[f32, M, N], B: global[f32, M, N]) with HINTS:
+    x = zeros[f32, 32, 32]
+    for k in range(0, N, 32):
+        BODY
+    store(B, [0, 0], x)
+"""
+
 
 def refusal(text: str, hints: str, arch: str, code: str = "HK450", **constants: int) -> str:
     with pytest.raises(HkcError) as caught:
@@ -198,3 +206,53 @@ def report(path: Path, arch: str, capsys: pytest.CaptureFixture[str]) -> str:
     heading, row, *rest = capsys.readouterr().out.splitlines()
     cells = zip(heading.split(), row.split(), strict=False)
     return "\n".join([*(f"{name} {cell}" for name, cell in cells), *rest])
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ("x = dot(load(A, [0, k], [32, 32]), x)", "it puts into LDS what it has computed"),
+        (
+            "x += dot(load(A, [0, k], [32, 32]), load(A, [0, k], [32, 32]).T)\n        store(B, [k, 0], x)",
+            "it has branches",
+        ),
+        ("x += load(A, [0, k], [32, 32])", "it brings no tile through LDS"),
+    ],
+)
+def test_stages_are_refused_at_the_loop_that_has_none(body: str, why: str, arch: str) -> None:
+    loop = LOOP.replace("BODY", body)
+    with pytest.raises(HkcError, match=why) as caught:
+        hkc.compile(loop.replace("HINTS", "stages=3"), arch)
+    assert caught.value.diagnostics[0].spans[0].line == 4
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+def test_schedules_name_the_line_that_is_in_their_way(arch: str) -> None:
+    body = "a = load(A, [0, k], [32, 32])\n        x += dot(a, a.T)\n        store(B, [k, 0], x)"
+    message = refusal(LOOP.replace("BODY", body), "schedule=interleave", arch)
+    assert message.endswith("a branch, such as that of a ragged edge, in line 7")
+
+
+@pytest.mark.parametrize(
+    ("hints", "advice"),
+    [
+        ("schedule=pingpong", "with waves=8, or no `schedule`"),
+        ("waves=8, schedule=interleave", "with waves=4, or no `schedule`"),
+        ("waves=8, schedule=pingpong, stages=1", "schedule=plain, or no hint"),
+        ("waves=4, waves_per_eu=8", "use smaller tiles, or a smaller `waves_per_eu` than 8"),
+    ],
+)
+def test_advice_is_something_else_than_what_is_there(hints: str, advice: str) -> None:
+    with pytest.raises(HkcError) as caught:
+        hkc.compile(KERNEL.replace("HINTS", hints), "gfx950", BM=128, BN=128)
+    assert caught.value.diagnostics[0].hint == advice
+
+
+@pytest.mark.parametrize(
+    ("waves", "advice"), [(1, "use smaller tiles, or more waves: `with waves=4`"), (8, "use smaller tiles")]
+)
+def test_more_waves_are_advised_only_where_they_bring_registers(waves: int, advice: str) -> None:
+    with pytest.raises(HkcError) as caught:
+        hkc.compile(KERNEL.replace("HINTS", f"waves={waves}"), "gfx950", BM=256, BN=256 * max(1, waves // 4), BK=256)
+    assert caught.value.diagnostics[0].hint == advice

@@ -105,8 +105,8 @@ kernel visit(OUT: global[i32, B, M, N]) with waves=1:
 @pytest.mark.parametrize(
     ("order", "said"),
     [
-        ("rows, chunk=4", r"HK309.*a chunk of 4 and a window of 0 in the order `rows`"),
-        ("chiplet, chunk=0-1", r"HK309.*a chunk of -1"),
+        ("rows, chunk=4", r"HK309.*a grid in the order `rows` has no chunk"),
+        ("chiplet, chunk=0-1", r"HK309.*the chunk of a grid can.t be -1"),
         ("chiplet, window=M", r"HK208.*the window of a grid must be known at compile time"),
         ("chiplet, height=2", r"HK211.*a grid has no argument `height`"),
     ],
