@@ -47,7 +47,7 @@ def gemm_grouped(
     a       MxK, its rows sorted by group
     b       GxNxK, with any strides
     sizes   G numbers of i32, from 0: how many rows each group has, M together or fewer (which is checked unless they
-            are on a GPU). Rows beyond their sum are left as they are in `out`
+            are on a GPU). Rows beyond their sum are left as they are in `out`, and 0 without it
     bias    GxN
 
     Returns MxN; other arguments as in `gemm`. Raises `HkcError`.
@@ -57,10 +57,10 @@ def gemm_grouped(
     a, b, sizes = as_array("a", a, 2), as_array("b", b, 3), as_array("sizes", sizes, 1)
     kinds = dtype_of("a", a), dtype_of("b", b)
     total = sum_of(*kinds)
-    _check(a, b, sizes, bias)
+    counted = _check(a, b, sizes, bias)
     (m, k), n = a.shape, b.shape[1]
     epilogue = Epilogue(None, activation, None, alpha, 0.0, row_scales, None, out_scale).checked((m, n), True)
-    out = result(out, out_dtype, (m, n), total if dtype(kinds[0]).bytes == 1 else kinds[0], a)
+    out = _result(out, out_dtype, (m, n), total if dtype(kinds[0]).bytes == 1 else kinds[0], a, counted)
     arrays = {"a": a, "b": b, "sizes": sizes, **epilogue.arrays} | ({} if bias is None else {"bias": bias})
     check_apart(out, arrays)
     constants = _constants(kinds, epilogue.constants(dtype_of("out", out), total), b.shape[0], bias)
@@ -78,8 +78,16 @@ def gemm_grouped(
     return kernel(a, stored, sizes, given["RS"], biases, out, **numbers, device=device)
 
 
-def _check(a: Any, b: Any, sizes: Any, bias: Any) -> None:
-    """Raise `HkcError` unless the extents fit."""
+def _result(out: Any, kind: str | None, shape: tuple[int, ...], own: str, like: Any, counted: int) -> Any:
+    """`out`, or memory for the result, in which rows that may belong to no group are 0."""
+    made = result(out, kind, shape, own, like)
+    if out is None:
+        made[counted:] = 0
+    return made
+
+
+def _check(a: Any, b: Any, sizes: Any, bias: Any) -> int:
+    """How many rows surely belong to a group. Raises `HkcError` unless the extents fit."""
     expect("a", a, tuple(a.shape[-2:]), "a matrix")
     groups, n, _ = expect(
         "b", b, (*b.shape[-3:-1], a.shape[1]), f"matrices with as many columns as `a`, {shown(a.shape)}"
@@ -93,6 +101,7 @@ def _check(a: Any, b: Any, sizes: Any, bias: Any) -> None:
         raise error("HK506", what, hint="one number of rows from 0 for each group")
     if bias is not None:
         expect("bias", as_array("bias", bias, 2), (groups, n), f"a row for each matrix of `b`, {shown(b.shape)}")
+    return sum(counted or ())
 
 
 def _constants(kinds: tuple[str, str], steps: Constants, groups: int, bias: Any) -> Constants:

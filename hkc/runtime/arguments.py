@@ -205,6 +205,20 @@ def _check_output(name: str, found: Tensor) -> None:
             raise error(
                 "HK508", f"`{name}` is written by the kernel, but its {extent} elements along dim {dim} are one"
             )
+    if not _distinct(found.view.extents, found.view.strides):
+        raise error("HK508", f"`{name}` is written by the kernel, but some of its elements share memory")
+
+
+def _distinct(extents: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether all elements of a view have a place of their own: mostly, each stride steps over all that the smaller
+    ones reach; elsewhere, places are counted."""
+    reach = 0
+    for stride, extent in sorted((abs(s), n) for s, n in zip(strides, extents, strict=True) if n > 1):
+        if stride <= reach:
+            grids = np.ix_(*(np.arange(n) * s for n, s in zip(extents, strides, strict=True)))
+            return np.unique(sum(grids)).size == math.prod(extents)
+        reach += stride * (extent - 1)
+    return True
 
 
 def _whole(name: str, value: Any) -> int:

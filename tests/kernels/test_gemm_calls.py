@@ -183,8 +183,8 @@ class Tensor:
     def __getitem__(self, at: Any) -> Tensor:
         return Tensor(self.array[at])
 
-    def __setitem__(self, at: Any, value: Tensor) -> None:
-        self.array[at] = value.array
+    def __setitem__(self, at: Any, value: Tensor | int) -> None:
+        self.array[at] = value.array if isinstance(value, Tensor) else value
 
 
 def test_tensors_like_those_of_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:

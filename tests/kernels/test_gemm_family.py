@@ -186,6 +186,7 @@ def test_groups_of_rows(chip: str, sizes: list[int]) -> None:
     rows = np.repeat(np.arange(3), sizes)
     wanted = np.einsum("mk,mnk->mn", a[: len(rows)].astype(np.float64), b[rows].astype(np.float64))
     assert np.array_equal(found[: len(rows)], wanted)
+    assert not found[len(rows) :].any(), "rows of no group are 0 where no `out` was given"
 
 
 @pytest.mark.parametrize("chip", CHIPS)

@@ -167,3 +167,19 @@ def test_views_say_where_and_how() -> None:
     bound = bind(scale, (x, 1, 1), {})
     assert bound.tensors["X"].view == View(address + 4 * (8 * 12 + 1), (3,), (-24,), 4)
     assert bound.tensors["X"].extent == range(address + 4 * (4 * 12 + 1), address + 4 * (8 * 12 + 2))
+
+
+@pytest.mark.parametrize(
+    ("shape", "strides", "apart"),
+    [((8, 4), (8, 4), False), ((4, 6), (16, 4), False), ((2, 2), (12, 8), True), ((4, 1), (4, 0), True)],
+)
+def test_elements_of_an_output_have_places_of_their_own(
+    shape: tuple[int, ...], strides: tuple[int, ...], apart: bool
+) -> None:
+    """Windows that slide by less than their size are read, not written; strides may interleave."""
+    window = np.lib.stride_tricks.as_strided(f32(64), shape, strides)
+    copying = info((GlobalParam("Y", "f32", ("M", "N")),), ("Y",))
+    if apart:
+        assert bind(copying, (window,), {}).tensors["Y"].view.extents == shape
+    else:
+        assert message(copying, window) == "HK508: `Y` is written by the kernel, but some of its elements share memory"
