@@ -38,6 +38,7 @@ class Grid:
 
     def tile_ids(self, c: Expressions, call: syntax.Call) -> Meaning:
         """One index per extent. Raises `HkcError`, for a second call or one in a loop too."""
+        once(call)
         assert isinstance(call.callee, syntax.Name)  # `tile_ids`, or the `tiles` of a persistent kernel
         if self.blocks:
             message = f"`{call.callee.name}` can't stand in a block"
@@ -85,6 +86,16 @@ class Grid:
                 message = f"a grid in the order `{found['order']}` has no {keyword.name.name}"
                 raise error("HK309", message, keyword.name.span, hint=f"order=chiplet, {keyword.name.name}=…")
         return found
+
+
+def once(call: syntax.Call) -> None:
+    """Raise `HkcError` for an argument that is given twice."""
+    places: dict[str, Span] = {}
+    for keyword in call.keywords:
+        name, span = keyword.name.name, keyword.name.span
+        if name in places:
+            raise error("HK211", f"a grid gets `{name}` twice", places[name], span, hint="leave one of them out")
+        places[name] = span
 
 
 def _outermost(extent: str) -> str:

@@ -348,7 +348,11 @@ def _missing_literal(p: Place) -> HkcError | None:
 def _text(p: Place) -> HkcError | None:
     if p.token.type != "STRING":
         return None
-    return error("HK105", "a text can't stand here", span_of(p.source, p.token), hint="comments start with `#`")
+    word, argument = p.token.strip("\"'"), p.brackets and p.previous is not None and p.previous.type == "EQUAL"
+    hint = (
+        f"words have no quotes: {p.line[-2]}={word}" if argument and word.isidentifier() else "comments start with `#`"
+    )
+    return error("HK105", "a text can't stand here", span_of(p.source, p.token), hint=hint)
 
 
 def _anything(p: Place) -> HkcError:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from hkc.dialects.types import IndexType
 from hkc.frontend import arithmetic, syntax
 from hkc.frontend.expressions import Expressions
+from hkc.frontend.grid import once
 from hkc.frontend.program import Value
 from hkc.frontend.scope import Meaning, Operand
 from hkc.support.errors import count, error
@@ -87,8 +88,9 @@ def _select(x: Expressions, condition: Operand, yes: Operand, no: Operand) -> Op
 def _tiles(x: Expressions, loop: syntax.For, called: syntax.Call) -> Walk:
     """`for m, n in tiles(a, b, workgroups=w)`: a fixed number of workgroups share all tiles of a grid."""
     spelling = "for m, n in tiles(extent, extent, workgroups=304, order=rows|chiplet):"
+    once(called)
     workgroups = [k.value for k in called.keywords if k.name.name == "workgroups"]
-    if len(workgroups) != 1:
+    if not workgroups:
         raise error("HK211", "`tiles` needs `workgroups`, how many share the tiles", called.span, hint=spelling)
     if len(loop.variables) != len(called.arguments):
         names, found = count(len(loop.variables), "name"), count(len(called.arguments), "extent")
