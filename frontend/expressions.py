@@ -340,7 +340,8 @@ class Expressions:
     def word(self, expr: syntax.Expr, words: Sequence[str]) -> str:
         """One of a few words."""
         if not isinstance(expr, syntax.Name):
-            raise error("HK307", "a word is needed here", expr.span, hint=one_of(words))
+            quoted = ", without quotes" if isinstance(expr, syntax.Text) else ""
+            raise error("HK307", "a word is needed here", expr.span, hint=one_of(words) + quoted)
         if expr.name not in words:
             raise error("HK307", f"`{expr.name}` is none of the words here", expr.span, hint=one_of(words, expr.name))
         return expr.name

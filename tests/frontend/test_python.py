@@ -132,7 +132,7 @@ def told(function: Callable[..., Any]) -> str:
 
 
 MISTAKES = '''from hkc import kernel
-from hkc.language import Dim, cast, f32, global_, load, range, store, tune
+from hkc.language import Dim, cast, cdiv, f32, global_, load, range, store, tile_ids, tune
 
 M = Dim
 BIG = 100
@@ -179,6 +179,17 @@ def hint(A: global_[f32, M]):
 def unknown(A: global_[f32, M]):
     for i in range(3):
         stor(A, [0], load(A, [0], [64]))
+
+
+@kernel
+def quoted(A: global_[f32, M]):
+    i = tile_ids(cdiv(M, 64), order="chiplet")
+    store(A, [i * 64], load(A, [0], [64]))
+
+
+@kernel(schedule="PingPong")
+def spoken(A: global_[f32, M]):
+    store(A, [0], load(A, [0], [64]))
 '''
 
 
@@ -192,6 +203,8 @@ def unknown(A: global_[f32, M]):
         ("untyped", "mistakes.py:36:13: error[HK116]: the parameter `A` has no type"),
         ("hint", "mistakes.py:40:9: error[HK307]: unknown hint `wavs`"),
         ("unknown", "mistakes.py:48:9: error[HK301]: unknown function `stor`"),
+        ("quoted", "hint: one of rows, chiplet, without quotes"),
+        ("spoken", "hint: one of pingpong, interleave, plain; did you mean `pingpong`?"),
     ],
 )
 def test_mistakes_are_at_their_line(name: str, message: str, tmp_path: Path) -> None:
