@@ -106,10 +106,12 @@ def _run(function: Any, chip: Chip) -> None:
     split = [(op, _split(op)) for op in loops]
     found = [(op, parts) for op, parts in split if isinstance(parts, Parts)]
     if not found:
+        stages = requested(function, "stages")
         why = "no loop of this kernel brings tiles through LDS in a way that can go ahead of its trips"
-        refused = ((op, f"its tiles can't come in ahead, since it {parts}") for op, parts in split if parts != OUTER)
+        kept = "its tiles come with their trips anyway" if stages == 1 else "its tiles can't come in ahead"
+        refused = ((op, f"{kept}, since it {parts}") for op, parts in split if parts != OUTER)
         place, why = next(refused, (function, why))
-        _refuse(place, requested(function, "stages"), why, "leave it out")
+        _refuse(place, stages, why, "leave it out")
     used = _lds_end(function)  # no loop needs its copies while another runs: all have them in the same place
     carried = Peak(function).carried
     for op, parts in found:

@@ -225,6 +225,10 @@ def test_stages_are_refused_at_the_loop_that_has_none(body: str, why: str, arch:
     with pytest.raises(HkcError, match=why) as caught:
         hkc.compile(loop.replace("HINTS", "stages=3"), arch)
     assert caught.value.diagnostics[0].spans[0].line == 4
+    with pytest.raises(
+        HkcError, match="`stages=1` can't be honoured: its tiles come with their trips anyway, since it"
+    ):
+        hkc.compile(loop.replace("HINTS", "stages=1"), arch)
 
 
 @pytest.mark.parametrize("arch", CHIPS)
