@@ -289,3 +289,36 @@ def test_an_assertion_fails(hkc: Command, tmp_path: Path) -> None:
     assert finding["line"] == 5 and finding["instruction"].startswith("s_trap") and finding["case"] == "N=256"
     stopped = [c["set"]["N"] for c in found.json["cases"] if c["instructions"] is None]
     assert stopped and min(stopped) >= 200
+
+
+IN_PLACE = """
+kernel in_place(X: global[f32, M, 64]):
+    m = tile_ids(cdiv(M, 32))
+    x = load(X, [m*32, 0], [32, 64])
+    store(X, [m*32, 0], dot(x, x.T)[:, 0:1] + x)
+"""
+READ_BY_ALL = """
+const WRITER = 0
+kernel read_by_all(X: global[f32, 64], Y: global[f32, M]):
+    m = tile_ids(M)
+    x = load(X, [0], [64])
+    store(Y, [m], reshape(sum(x, axis=0, keepdims=True), [1]))
+    if m == WRITER:
+        store(X, [0], x + 1.0)
+"""
+
+
+def test_what_one_workgroup_reads_and_writes_is_no_race(hkc: Command, tmp_path: Path) -> None:
+    """Whichever it is, and however many of its waves read the same."""
+    kernel = tmp_path / "in_place.hk"
+    kernel.write_text(IN_PLACE)
+    assert hkc("check", kernel, "--arch", "gfx950", "--set", "M=160", "--interleavings", "2").code == 0
+
+
+@pytest.mark.parametrize("writer", range(4))
+def test_what_others_read_is_a_race_whoever_writes(hkc: Command, tmp_path: Path, writer: int) -> None:
+    kernel = tmp_path / "all.hk"
+    kernel.write_text(READ_BY_ALL)
+    outcome = hkc("check", kernel, "--arch", "gfx950", "--set", f"M=4,WRITER={writer}", "--interleavings", "2")
+    assert outcome.code == 1
+    assert "global race: byte 0 of `X`" in outcome.out

@@ -199,9 +199,9 @@ class GlobalRaces(Observer):
         if shadow.touched:
             self._compare(v, shadow.writer[index], shadow.written_at, shadow.written, "was written")
         before_me, me = shadow.reader[index], v.wave.astype(np.int32) + 1
-        many = (before_me != 0) & ((before_me & ~_SEVERAL) - 1) // self._waves != v.group
+        many = (before_me != 0) & (self._group(before_me) != v.group)
         shadow.reader[index] = np.where(many | (before_me & _SEVERAL != 0), me | _SEVERAL, me)
-        here = (shadow.reader[index] & ~_SEVERAL) != me  # others read the same at the same time
+        here = self._group(shadow.reader[index]) != v.group  # others read the same at the same time
         shadow.reader[index[here]] |= _SEVERAL
         shadow.read_at[index], shadow.read[index] = self._tag(v), v.clock
 
@@ -215,6 +215,10 @@ class GlobalRaces(Observer):
         shadow.written_at[index], shadow.written[index] = self._tag(v), v.clock
         self._compare(v, shadow.writer[index], shadow.written_at, shadow.written, "is also written")
 
+    def _group(self, who: Ints) -> Ints:
+        """The workgroups of those who have touched cells."""
+        return ((who & ~_SEVERAL) - 1) // self._waves
+
     @staticmethod
     def _tag(v: _Visit) -> int:
         return v.position * 2 + v.access.coherent
@@ -222,13 +226,13 @@ class GlobalRaces(Observer):
     def _compare(self, v: _Visit, who: Ints, at: Ints, clock: Ints, deed: str) -> None:
         """Report those whose access nothing orders before this one."""
         other = who & ~_SEVERAL
-        hit = (other != 0) & (((other - 1) // self._waves != v.group) | (who & _SEVERAL != 0))
+        hit = (other != 0) & ((self._group(other) != v.group) | (who & _SEVERAL != 0))
         if v.access.coherent:
             hit &= at[v.cells.index] & 1 == 0
         if not hit.any():
             return
         where = np.nonzero(hit)[0]
-        groups = (other[where] - 1) // self._waves
+        groups = self._group(other[where])
         cases = np.stack([v.group[where], groups, clock[v.cells.index[where]]], axis=1)
         for case, first in zip(*np.unique(cases, axis=0, return_index=True), strict=True):
             mine, group, then = case.tolist()
