@@ -148,6 +148,7 @@ def enter(source: Source, arch: str | None) -> Module:
 def stages() -> dict[str, tuple[Pass, ...]]:
     """The passes that lead to each stage that can be looked at."""
     from hkc.passes.check_tiles import CheckTiles
+    from hkc.passes.compute_late import ComputeLate
     from hkc.passes.eliminate_dead_tiles import EliminateDeadTiles
     from hkc.passes.lower_tile_to_wave import LowerTileToWave
     from hkc.passes.lower_wave_to_rocdl import LowerWaveToRocdl
@@ -156,7 +157,6 @@ def stages() -> dict[str, tuple[Pass, ...]]:
     from hkc.passes.pipeline_loops import PipelineLoops
     from hkc.passes.place_waits import PlaceWaits
     from hkc.passes.plan_registers import PlanRegisters
-    from hkc.passes.read_arguments_late import ReadArgumentsLate
     from hkc.passes.scalarize_vectors import ScalarizeVectors
     from hkc.passes.schedule_waves import ScheduleWaves
     from hkc.passes.select_layouts import SelectLayouts
@@ -183,7 +183,7 @@ def stages() -> dict[str, tuple[Pass, ...]]:
             PipelineLoops(),
             ScheduleWaves(),
             UnrollLoops(),
-            ReadArgumentsLate(),
+            ComputeLate(),
             PlanRegisters(),
             PlaceWaits(),
         ),

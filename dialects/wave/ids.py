@@ -74,6 +74,28 @@ class WaveId:
         return [b.op("rocdl.readfirstlane", [wave], [wave.type])]
 
 
+@wave_op("ids_again", pure=False)
+class IdsAgain:
+    """The numbers of this lane and of this wave once more: what is computed from them is computed after this place, and
+    takes no registers until then. Addresses in LDS that follow start from them."""
+
+    lane = result(INTEGER)
+    wave = result(INTEGER)
+    examples = ('%l, %w = "hkc_wave.ids_again"() : () -> (i32, i32)',)
+
+    @staticmethod
+    def infer() -> tuple[ScalarType, ScalarType]:
+        return ScalarType("i32"), ScalarType("i32")
+
+    @staticmethod
+    def meaning(machine: Workgroup) -> tuple[Any, Any]:
+        return LaneId.meaning(machine), WaveId.meaning(machine)
+
+    @staticmethod
+    def lower(b: Any, op: Any, *operands: Any) -> list[Any]:
+        return list(b.ids_again(op))
+
+
 @wave_op("argument_again", pure=False)
 class ArgumentAgain:
     """A kernel argument, read from memory here once more, so that no register needs to hold it until then."""

@@ -5,6 +5,7 @@ Worker process only. One `Rocdl` serves one kernel function.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from hkc.dialects import build
@@ -28,6 +29,16 @@ IMMEDIATES = 1 << 16
 
 POINTER = 8
 """Bytes of a pointer argument."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ids:
+    """The numbers of this lane and this wave, and a place behind them, where what every address starts from is computed
+    once."""
+
+    top: Any
+    lane: Any
+    wave: Any
 
 
 class Rocdl:
@@ -54,15 +65,15 @@ class Rocdl:
     positions = staticmethod(ir.DenseI64ArrayAttr.get)
 
     def __init__(self, chip: Chip, waves: int, top: Any) -> None:
-        """`top` is the insertion point at the kernel's top: what every address starts from is computed there once."""
+        """`top` is the insertion point at the kernel's top."""
         self.chip = chip
         self.waves = waves
-        self._top = top
         self._segments: dict[Any, Any] = {}
         self._offsets: dict[Any, int] = {}
-        self._far: dict[tuple[LaneBase, int], Any] = {}
+        self._far: dict[tuple[Ids, LaneBase, int], Any] = {}
         with top:
-            self._ids = {"lane": LaneId.lower(self, None)[0], "wave": WaveId.lower(self, None)[0]}
+            self._ids = Ids(top, LaneId.lower(self, None)[0], WaveId.lower(self, None)[0])
+        self._later: dict[Any, Ids] = {}
 
     def place(self, op: Any) -> str:
         """`line:column` of what an op comes from."""
@@ -75,6 +86,24 @@ class Rocdl:
     def pointer(self, space: int) -> Any:
         """`!llvm.ptr<space>`."""
         return ir.Type.parse(f"!llvm.ptr<{space}>")
+
+    def ids_again(self, op: Any) -> tuple[Any, Any]:
+        """This lane and wave once more, for what follows `op` in its block."""
+        # How many of a mask's bits are below this lane's: no register needs to hold that.
+        mask = self.hidden(build.i32(-1), "s", here=True)
+        low = build.op("rocdl.mbcnt.lo", [mask, build.i32(0)], [mask.type])
+        lane = build.op("rocdl.mbcnt.hi", [mask, low], [mask.type])
+        wave = self._ids.wave if self.waves == 1 else self.hidden(self._ids.wave, "s", here=True)
+        self._later[op.block] = Ids(ir.InsertionPoint(op), lane, wave)
+        return lane, wave
+
+    def _ids_at(self, op: Any) -> Ids:
+        """The latest ids before an op."""
+        while op.name != "func.func":
+            if op.block in self._later:
+                return self._later[op.block]
+            op = op.parent.operation
+        return self._ids
 
     def workitem(self) -> Any:
         """The number of this lane in its workgroup, i32."""
@@ -227,7 +256,7 @@ class Rocdl:
         found: dict[int, Any] = {}
         for access in self._accesses("read", op, op.operands[0].type):
             kind = build.vector_type(len(access.registers), element)
-            part = build.op("llvm.load", [self._address(buffer, access)], [kind], alignment=self._alignment(kind))
+            part = build.op("llvm.load", [self._address(op, buffer, access)], [kind], alignment=self._alignment(kind))
             found |= {register: build.extract(part, i) for i, register in enumerate(access.registers)}
         return build.pack([found[register] for register in sorted(found)])
 
@@ -240,7 +269,7 @@ class Rocdl:
             kind = build.vector_type(count, element)
             raw = words if element.width == 8 else build.vector_type(count, build.int_type(16))
             name = f"rocdl.ds.read.tr{element.width}.b64"
-            found.append(build.bitcast(build.op(name, [self._address(buffer, access)], [raw]), kind))
+            found.append(build.bitcast(build.op(name, [self._address(op, buffer, access)], [raw]), kind))
         return build.concat(found)
 
     def lds_write(self, op: Any, value: Any, buffer: Any) -> None:
@@ -249,7 +278,7 @@ class Rocdl:
         def write() -> None:
             for access in self._accesses("write", op, op.operands[1].type):
                 part = build.pick(value, access.registers)
-                build.op("llvm.store", [part, self._address(buffer, access)], alignment=self._alignment(part.type))
+                build.op("llvm.store", [part, self._address(op, buffer, access)], alignment=self._alignment(part.type))
 
         original = self.holds_original(DistributedLayout.parse(op.attributes["layout"].value))
         if original is None:
@@ -261,7 +290,7 @@ class Rocdl:
         """An i1: this lane and wave hold no mere copies in `layout`; None where none do."""
         lane, wave = layout.replication()
         checks = [
-            build.cmp("eq", build.binary("andi", self._ids[source], mask), 0)
+            build.cmp("eq", build.binary("andi", getattr(self._ids, source), mask), 0)
             for source, mask in (("lane", lane), ("wave", wave))
             if mask
         ]
@@ -274,29 +303,31 @@ class Rocdl:
     def _alignment(self, vector: Any) -> Any:
         return build.int_attr(vector.shape[0] * vector.element_type.width // 8)
 
-    def _address(self, buffer: Any, access: Access) -> Any:
+    def _address(self, op: Any, buffer: Any, access: Access) -> Any:
+        ids = self._ids_at(op)
         block = (self._offsets[buffer] + access.constant) // IMMEDIATES
         if block:
-            pointer, constant = self._far_base(access.base, block), access.constant + self._offsets[buffer]
+            pointer, constant = self._far_base(ids, access.base, block), access.constant + self._offsets[buffer]
         else:
-            pointer, constant = self.gep(buffer, self._lane_offset(access.base)), access.constant
+            pointer, constant = self.gep(buffer, _lane_offset(ids, access.base)), access.constant
         return self.gep(pointer, constant % IMMEDIATES) if constant else pointer
 
-    def _far_base(self, base: LaneBase, block: int) -> Any:
+    def _far_base(self, ids: Ids, base: LaneBase, block: int) -> Any:
         """A lane's place in a block of LDS beyond the reach of immediate offsets. The code generator doesn't see how it
         came about: it would add up the constants of each access and give every sum a register of its own."""
-        if (base, block) not in self._far:
-            with self._top:
-                at = build.add(self._lane_offset(base), block * IMMEDIATES)
-                self._far[base, block] = self.gep(self.lds_pointer(0), self.hidden(at, "v", here=False))
-        return self._far[base, block]
+        if (ids, base, block) not in self._far:
+            with ids.top:
+                at = build.add(_lane_offset(ids, base), block * IMMEDIATES)
+                self._far[ids, base, block] = self.gep(self.lds_pointer(0), self.hidden(at, "v", here=False))
+        return self._far[ids, base, block]
 
-    def _lane_offset(self, base: LaneBase) -> Any:
-        """A per-lane byte offset as i32."""
-        total = build.i32(base.start)
-        for t in base.terms:
-            source = self._ids[t.source]
-            bits = build.binary("shrui", source, t.low_bit) if t.low_bit else source
-            part = build.mul(build.binary("andi", bits, (1 << t.width) - 1), t.scale)
-            total = build.binary(t.join, total, part)
-        return build.binary("xori", total, base.flip) if base.flip else total
+
+def _lane_offset(ids: Ids, base: LaneBase) -> Any:
+    """A per-lane byte offset as i32."""
+    total = build.i32(base.start)
+    for t in base.terms:
+        source = getattr(ids, t.source)
+        bits = build.binary("shrui", source, t.low_bit) if t.low_bit else source
+        part = build.mul(build.binary("andi", bits, (1 << t.width) - 1), t.scale)
+        total = build.binary(t.join, total, part)
+    return build.binary("xori", total, base.flip) if base.flip else total

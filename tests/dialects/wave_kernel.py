@@ -33,19 +33,24 @@ class Example:
     operands: tuple[str, ...]
     types: tuple[str, ...]
     attributes: dict[str, Any]
-    result: Type | None
+    results: tuple[Type, ...]
 
     @classmethod
     def parse(cls, record: OpRecord, text: str) -> Example:
         found = re.search(r"\"\(([^)]*)\)(?: \{([^}]*)\})? : \((.*)\) -> (.*)$", text)
         assert found is not None
-        operands, attributes, types, result = found.groups()
+        operands, attributes, types, results = found.groups()
         pairs = re.findall(r"(\w+) = (?:\"([^\"]*)\"|(-?\d+) : i64)", attributes or "")
         return cls(
             record, text, tuple(o.strip() for o in operands.split(",") if o), tuple(split_types(types)),
             {n: int(number) if number else word for n, word, number in pairs},
-            None if result == "()" else record_of(result),
+            tuple(record_of(r) for r in split_types(results.strip("()"))),
         )  # fmt: skip
+
+    @property
+    def result(self) -> Type | None:
+        """The type of the first result, if there is one."""
+        return self.results[0] if self.results else None
 
     @property
     def waves(self) -> int:
@@ -169,14 +174,16 @@ def check(example: Example, chip: Chip, arch: str, values: dict[str, Any]) -> tu
         result=example.result,
         **example.attributes,  # type: ignore[attr-defined]
     )
-    if example.result is not None:
-        kind = _storable(kernel, example)
-        stored.append(kernel.store("%stored", kind))
+    names = example.text.split(" = ")[0].split(", ")
+    values_given = result if len(example.results) > 1 else [result]
+    for name, given, value in zip(names, example.results, values_given, strict=False):
+        kind = _storable(kernel, name, given)
+        stored.append(kernel.store(f"{name}_stored", kind))
         shape = (example.waves, LANES, kind.size)
         plain = (
-            np.broadcast_to(np.asarray(result).reshape(-1, 1, 1) if np.ndim(result) == 0 else result, shape)
-            if (isinstance(example.result, VectorType))
-            else np.broadcast_to(np.asarray(result)[..., None], shape)
+            np.broadcast_to(np.asarray(value).reshape(-1, 1, 1) if np.ndim(value) == 0 else value, shape)
+            if (isinstance(given, VectorType))
+            else np.broadcast_to(np.asarray(value)[..., None], shape)
         )
         wanted.append(plain.astype(DTYPES[kind.dtype].numpy))
     stored += [number for number, _ in memories]
@@ -190,16 +197,17 @@ def check(example: Example, chip: Chip, arch: str, values: dict[str, Any]) -> tu
     return [after[n] for n in stored], wanted
 
 
-def _storable(kernel: Kernel, example: Example) -> VectorType:
-    name = example.text.split(" = ")[0]
-    if isinstance(example.result, VectorType):
-        kind = example.result
-        kernel.lines.append(f"%stored = vector.shuffle {name}, {name} {list(range(kind.size))} : {_pair(kind)}")
+def _storable(kernel: Kernel, name: str, kind: Type) -> VectorType:
+    if isinstance(kind, VectorType):
+        order = list(range(kind.size))
+        kernel.lines.append(f"{name}_stored = vector.shuffle {name}, {name} {order} : {_pair(kind)}")
         return kind
-    if isinstance(example.result, IndexType):
-        kernel.lines.append(f"%narrow = arith.index_cast {name} : index to i32")
-        name = "%narrow"
-    kernel.lines.append(f"%stored = vector.broadcast {name} : i32 to vector<1xi32>")
+    if isinstance(kind, IndexType):
+        kernel.lines.append(f"{name}_narrow = arith.index_cast {name} : index to i32")
+        name, stored = f"{name}_narrow", f"{name}_stored"
+    else:
+        stored = f"{name}_stored"
+    kernel.lines.append(f"{stored} = vector.broadcast {name} : i32 to vector<1xi32>")
     return VectorType(1, "i32")
 
 
