@@ -19,7 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 GEMM = str(ROOT / "examples/gemm.hk")
-HKC = ("-m", "hkc.cli")
+HKC = ("-m", "hkc")
 
 CASES: dict[str, tuple[tuple[str, ...], float]] = {
     "python -c pass": (("-c", "pass"), 0.0),

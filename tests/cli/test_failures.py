@@ -176,7 +176,7 @@ def test_memory_that_is_not_there_is_no_bug(hkc: Command, examples: Path) -> Non
 def process(*words: str) -> subprocess.Popen[str]:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
     return subprocess.Popen(
-        [sys.executable, "-m", "hkc.cli", *words],
+        [sys.executable, "-m", "hkc", *words],
         env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
 
@@ -206,7 +206,7 @@ def test_a_full_disk_is_reported() -> None:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
     with full.open("w") as out:
         ran = subprocess.run(
-            [sys.executable, "-m", "hkc.cli", "explain"],
+            [sys.executable, "-m", "hkc", "explain"],
             env=environment, stdout=out, stderr=subprocess.PIPE, text=True, check=False, timeout=60,
         )  # fmt: skip
     assert ran.returncode == 1

@@ -1,4 +1,4 @@
-"""`python -m hkc.cli` is `hkc`."""
+"""`python -m hkc` is `hkc`."""
 
 import sys
 
