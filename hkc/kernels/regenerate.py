@@ -13,7 +13,8 @@ from hkc.targets.chip import names
 
 TRIED = (
     (32, 32, 64, 4), (64, 64, 64, 4), (32, 32, 128, 4), (32, 64, 128, 4), (64, 64, 128, 4), (64, 128, 128, 4),
-    (128, 64, 128, 4), (128, 128, 128, 4), (256, 256, 128, 8), (256, 256, 128, 4),
+    (128, 64, 128, 4), (128, 128, 128, 4), (128, 256, 128, 8), (256, 128, 128, 8), (256, 256, 128, 8),
+    (256, 256, 128, 4),
 )  # fmt: skip
 """Rows and columns of the tiles of C that the table is made of, bytes of a row of A in one step along K, and waves."""
 
