@@ -184,8 +184,8 @@ def _hints(p: Place) -> HkcError | None:
         return error("HK101", "hints stand in the `kernel` line, behind its parameters", span, hint=form)
     if p.previous.type == "WITH" and p.token.type == "LPAR":
         return error("HK101", "hints have no brackets", span, hint=form)
-    rest = p.source.text.split("\n")[(p.token.line or 1) - 1][(p.token.end_column or 1) - 1 :]
-    if p.first.type == "KERNEL" and "WITH" in p.expected and p.token.type == "NAME" and re.match(r"\s*=", rest):
+    named = p.token.type == "NAME" and "WITH" in p.expected and span.behind.lstrip().startswith("=")
+    if p.first.type == "KERNEL" and named:
         return error("HK101", f"`with` is missing before the hint `{p.token}`", span, hint=form)
     return None
 

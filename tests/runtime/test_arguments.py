@@ -171,7 +171,13 @@ def test_views_say_where_and_how() -> None:
 
 @pytest.mark.parametrize(
     ("shape", "strides", "apart"),
-    [((8, 4), (8, 4), False), ((4, 6), (16, 4), False), ((2, 2), (12, 8), True), ((4, 1), (4, 0), True)],
+    [
+        ((8, 4), (8, 4), False),
+        ((4, 6), (16, 4), False),
+        ((4, 2), (0, 4), False),
+        ((2, 2), (12, 8), True),
+        ((4, 1), (4, 0), True),
+    ],
 )
 def test_elements_of_an_output_have_places_of_their_own(
     shape: tuple[int, ...], strides: tuple[int, ...], apart: bool
