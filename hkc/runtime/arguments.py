@@ -214,8 +214,6 @@ def _distinct(extents: Sequence[int], strides: Sequence[int]) -> bool:
     ones reach; elsewhere, places are counted."""
     reach = 0
     for stride, extent in sorted((abs(s), n) for s, n in zip(strides, extents, strict=True) if n > 1):
-        if not stride:
-            return False
         if stride <= reach:
             grids = np.ix_(*(np.arange(n) * s for n, s in zip(extents, strides, strict=True)))
             return np.unique(sum(grids)).size == math.prod(extents)

@@ -174,7 +174,6 @@ def test_views_say_where_and_how() -> None:
     [
         ((8, 4), (8, 4), False),
         ((4, 6), (16, 4), False),
-        ((4, 2), (0, 4), False),
         ((2, 2), (12, 8), True),
         ((4, 1), (4, 0), True),
     ],
