@@ -9,8 +9,9 @@ import pytest
 from matrix_products import CHIPS, FORMS
 
 from hkc.kernels import gemm
+from hkc.kernels.choose import FORMS as PLAIN
 from hkc.kernels.choose import PERSISTENT
-from hkc.kernels.files import compiled
+from hkc.kernels.files import built, compiled
 from hkc.support.dtypes import dtype
 from hkc.support.errors import HkcError
 from hkc.targets.chip import load
@@ -74,6 +75,17 @@ def test_no_spills_in_tiles_of_128x128(form: str, kind: str, chip: str) -> None:
     which turns bytes in registers, has room in smaller tiles only.)"""
     depth = 128 // dtype(kind).bytes
     compiled(PERSISTENT[form], chip, BM=128, BN=128, BK=depth, WORKGROUPS=load(chip).compute.units, **constants(kind))
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+@pytest.mark.parametrize("form", ["NT", *(pytest.param(f, marks=pytest.mark.long) for f in FORMS if f != "NT")])
+def test_a_loop_around_takes_no_registers_to_speak_of(form: str, chip: str) -> None:
+    """What follows from the ids of lane and wave would wait there for the epilogue: 60 registers."""
+    tile = {"BM": 256, "BN": 256, "BK": 64, "WAVES": 8}
+    plain, around = built(PLAIN[form], chip, **tile), built(PERSISTENT[form], chip, **tile)
+    assert around.vgpr <= plain.vgpr + 16
+    if (form, chip) != ("TN", "gfx942"):  # which takes all 256 without it
+        assert around.symbol not in around.spills
 
 
 @pytest.mark.parametrize(
