@@ -178,6 +178,7 @@ def process(*words: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "hkc", *words],
         env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background jobs ignore it
     )  # fmt: skip
 
 
@@ -186,7 +187,9 @@ def test_ctrl_c(examples: Path) -> None:
     time.sleep(1.5)
     os.killpg(running.pid, signal.SIGINT)
     out, err = running.communicate(timeout=60)
-    assert (running.returncode, out, err) == (130, "", "interrupted\n")
+    # Python ends by the signal itself, a shell's 130, if that came while it ran a text, as `dataclass` does.
+    assert running.returncode in (130, -signal.SIGINT)
+    assert (out, err) == ("", "interrupted\n")
 
 
 def test_nobody_reads() -> None:
