@@ -88,12 +88,12 @@ def _later(block: Any, arguments: bool) -> Iterator[tuple[list[Any], bool]]:
     ops = [op.operation for op in block.operations]
     for op in (bearing := [op for op in ops if _loops(op)]):
         inner = [region.blocks[0] for region in op.regions if len(region.blocks)]
-        nested = any(_loops(o) for block in inner for o in block.operations)
+        nested = any(_loops(o) for body in inner for o in body.operations)
         around = nested and op.name in LOOPS
-        for block in inner:
-            yield from _later(block, arguments or around)
+        for body in inner:
+            yield from _later(body, arguments or around)
         if nested:
-            yield from (([o.operation for o in block.operations], around) for block in inner)
+            yield from (([o.operation for o in body.operations], around) for body in inner)
     if bearing:
         yield ops[ops.index(bearing[-1]) + 1 :], arguments
 

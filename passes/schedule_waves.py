@@ -30,6 +30,10 @@ SHARING = {"pingpong": 2, "interleave": 1}
 """Schedules that put a loop in another order, and the waves of a workgroup that share a SIMD there."""
 
 
+PLAIN = "schedule=plain, or no hint"
+"""What to write instead of a schedule that a loop can't have."""
+
+
 @dataclass(frozen=True)
 class ScheduleWaves(Pass):
     """Ping-pong of two groups of waves, or reads and MFMAs interleaved, for pipelined loops that only multiply.
@@ -166,10 +170,10 @@ def _against(wanted: str, mix: Mix, chip: Chip) -> str:
 def _instead(wanted: str, mix: Mix, chip: Chip) -> str:
     """What to write where a loop can't be put in this order."""
     waves = SHARING[wanted] * chip.compute.simds
-    return "schedule=plain, or no hint" if mix.sharing == SHARING[wanted] else f"with waves={waves}, or no `schedule`"
+    return PLAIN if mix.sharing == SHARING[wanted] else f"with waves={waves}, or no `schedule`"
 
 
-def _refused(op: Any, wanted: str, why: str, hint: str = "schedule=plain, or no hint") -> Exception:
+def _refused(op: Any, wanted: str, why: str, hint: str = PLAIN) -> Exception:
     return refuse(op, "HK450", f"`schedule={wanted}` can't be honoured: {why}", hint=hint)
 
 

@@ -198,15 +198,13 @@ def check(example: Example, chip: Chip, arch: str, values: dict[str, Any]) -> tu
 
 
 def _storable(kernel: Kernel, name: str, kind: Type) -> VectorType:
+    stored = f"{name}_stored"
     if isinstance(kind, VectorType):
-        order = list(range(kind.size))
-        kernel.lines.append(f"{name}_stored = vector.shuffle {name}, {name} {order} : {_pair(kind)}")
+        kernel.lines.append(f"{stored} = vector.shuffle {name}, {name} {list(range(kind.size))} : {_pair(kind)}")
         return kind
     if isinstance(kind, IndexType):
         kernel.lines.append(f"{name}_narrow = arith.index_cast {name} : index to i32")
-        name, stored = f"{name}_narrow", f"{name}_stored"
-    else:
-        stored = f"{name}_stored"
+        name = f"{name}_narrow"
     kernel.lines.append(f"{stored} = vector.broadcast {name} : i32 to vector<1xi32>")
     return VectorType(1, "i32")
 
